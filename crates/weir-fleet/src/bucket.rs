@@ -131,19 +131,12 @@ impl Bucket {
         Ok(Some((index, version)))
     }
 
-    /// Brings the files of an archive there.
+    /// Brings files of an archive there.
     ///
     /// # Errors
     /// Nobody there, no right to write, another push at the same time.
-    pub fn push(&self, archive: &Archive) -> anyhow::Result<Pushed> {
-        let here: BTreeMap<String, u64> =
-            archive.files()?.iter().map(|file| (file.below(), file.bytes)).collect();
-        if here.is_empty() {
-            return Err(usage(
-                format!("no tables in {}", archive.root().display()),
-                "`weir fleet import` makes them",
-            ));
-        }
+    pub fn push(&self, archive: &Archive, files: &[Stored]) -> anyhow::Result<Pushed> {
+        let here: BTreeMap<String, u64> = files.iter().map(|file| (file.below(), file.bytes)).collect();
         runtime()?.block_on(async {
             let found = self.index().await?;
             let there = found.as_ref().map(|(index, _)| index.clone()).unwrap_or_default();

@@ -12,9 +12,9 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser;
+use datafusion::sql::sqlparser::ast::{self, Query, SetExpr};
 use datafusion::sql::sqlparser::dialect::DatabricksDialect;
 use weir_archive::Table;
 use weir_archive::tables::Kind;
@@ -44,7 +44,9 @@ pub fn ask(origin: &Origin, files: &[Stored], sql: &str, limits: &Limits) -> Res
     let runtime = runtime.map_err(|error| Failed::Other(error.into()))?;
     let answer = runtime.block_on(async {
         let context = context(origin, files, limits, threads)?;
-        let frame = context.sql(sql).await?;
+        // Once more by the plan, which sees what stands deep inside.
+        let only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        let frame = context.sql_with_options(sql, only).await?;
         let columns = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut rows = Vec::new();
         for batch in frame.limit(0, Some(ROWS_MAX + 1))?.collect().await? {
@@ -84,7 +86,7 @@ fn context(
     for table in TABLES {
         let paths = files.iter().filter(|file| file.place.kind == table.name);
         let paths = paths
-            .map(|file| ListingTableUrl::parse(format!("{base}/{}", escaped(&file.below()))))
+            .map(|file| ListingTableUrl::parse(format!("{base}/{}", escaped(file.below().as_bytes()))))
             .collect::<Result<Vec<_>, _>>()?;
         let schema = Arc::new(schema(table));
         if paths.is_empty() {
@@ -123,10 +125,27 @@ pub fn refuse_all_but_questions(sql: &str) -> anyhow::Result<()> {
     let statements = parsed.and_then(|mut parser| parser.parse_statements());
     let statements = statements.map_err(|error| usage(error.strip_backtrace(), TABLES_HINT))?;
     match statements.iter().collect::<Vec<_>>()[..] {
-        [Statement::Statement(one)] if matches!(**one, sqlparser::ast::Statement::Query(_)) => Ok(()),
+        [Statement::Statement(one)] if matches!(&**one, ast::Statement::Query(query) if only_asks(query)) => {
+            Ok(())
+        }
         [_] => Err(usage("expected a question: SELECT …", TABLES_HINT)),
         _ => Err(usage(format!("expected one question, got {} statements", statements.len()), TABLES_HINT)),
     }
+}
+
+/// `WITH … INSERT` and `SELECT … INTO` are queries to the parser.
+fn only_asks(query: &Query) -> bool {
+    fn asks(body: &SetExpr) -> bool {
+        match body {
+            SetExpr::Select(select) => select.into.is_none(),
+            SetExpr::Query(query) => only_asks(query),
+            SetExpr::SetOperation { left, right, .. } => asks(left) && asks(right),
+            SetExpr::Values(_) => true,
+            _ => false,
+        }
+    }
+    query.with.iter().flat_map(|with| &with.cte_tables).all(|named| only_asks(&named.query))
+        && asks(&query.body)
 }
 
 fn failed(error: &DataFusionError) -> Failed {

@@ -1,5 +1,6 @@
 //! Where the tables are read: in a folder of this machine, or in a bucket.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,19 +37,10 @@ impl Origin {
     /// # Errors
     /// Where there are none.
     pub fn files(&self) -> anyhow::Result<Vec<Stored>> {
-        let archive = match self {
-            Origin::There(bucket) => return bucket.files(),
-            Origin::Here(archive) => archive,
-        };
-        let mut files = archive.files()?;
-        files.retain(|file| is_whole(archive, file, archive.check(file)));
-        if files.is_empty() {
-            return Err(usage(
-                format!("no tables in {}", archive.root().display()),
-                "`weir fleet import` makes them of what recorders and runs left; --into names another folder",
-            ));
+        match self {
+            Origin::There(bucket) => bucket.files(),
+            Origin::Here(archive) => whole(archive),
         }
-        Ok(files)
     }
 
     /// Reads every file whole, and leaves the damaged out; how many those are. Not in a bucket.
@@ -66,7 +58,7 @@ impl Origin {
     pub fn url(&self) -> std::io::Result<String> {
         Ok(match self {
             Origin::Here(archive) => {
-                format!("file://{}", escaped(&std::path::absolute(archive.root())?.to_string_lossy()))
+                format!("file://{}", escaped(std::path::absolute(archive.root())?.as_os_str().as_bytes()))
             }
             Origin::There(bucket) => bucket.url().as_str().trim_end_matches('/').to_string(),
         })
@@ -81,15 +73,31 @@ impl Origin {
     }
 }
 
+/// The files of an archive. Damaged ones are said and left out, as far as their ends show it.
+///
+/// # Errors
+/// Where there are none.
+pub fn whole(archive: &Archive) -> anyhow::Result<Vec<Stored>> {
+    let mut files = archive.files()?;
+    files.retain(|file| is_whole(archive, file, archive.check(file)));
+    if files.is_empty() {
+        return Err(usage(
+            format!("no tables in {}", archive.root().display()),
+            "`weir fleet import` makes them of what recorders and runs left; --into names another folder",
+        ));
+    }
+    Ok(files)
+}
+
 /// Whether a file could be read. If not, it is said.
 fn is_whole<T>(archive: &Archive, file: &Stored, read: Result<T, String>) -> bool {
     read.map_err(|why| archive.left_out(file, &why)).is_ok()
 }
 
 /// A path as part of a URL, so that nothing in it is a pattern.
-pub fn escaped(path: &str) -> String {
+pub fn escaped(path: &[u8]) -> String {
     let mut text = String::new();
-    for byte in path.bytes() {
+    for &byte in path {
         match byte {
             b'/' | b'.' | b'-' | b'_' | b'=' | b'~' => text.push(char::from(byte)),
             byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),

@@ -19,6 +19,7 @@ use crate::bucket::Bucket;
 use crate::cells::Answer;
 use crate::cli::{ExportArgs, FolderArgs, ImportArgs, PruneArgs, PushArgs, SqlArgs};
 use crate::inventory;
+use crate::origin;
 use crate::report::table;
 use crate::run::print;
 use crate::store::Store;
@@ -96,7 +97,9 @@ pub fn compact(args: &FolderArgs) -> anyhow::Result<u8> {
 /// `weir fleet push`.
 pub fn push(args: &PushArgs) -> anyhow::Result<u8> {
     let results = Store::new(args.folder.into.as_deref())?;
-    let pushed = Bucket::new(&args.bucket)?.push(&Archive::below(results.root()))?;
+    let bucket = Bucket::new(&args.bucket)?;
+    let archive = Archive::below(results.root());
+    let pushed = bucket.push(&archive, &origin::whole(&archive)?)?;
     print(&format!(
         "{} files sent, {} MB; {} superseded ones removed there\n",
         pushed.files,

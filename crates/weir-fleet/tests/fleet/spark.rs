@@ -59,6 +59,9 @@ fn only_questions_pass_and_no_secret_goes_in_the_open() {
         ("SELECT 1 AS x; SELECT 2 AS x", "expected one question, got 2"),
         ("CREATE TABLE t AS SELECT 1 AS x", "expected a question"),
         ("SET spark.x = 1", "expected a question"),
+        ("WITH t AS (SELECT 1 AS n) INSERT INTO stages SELECT n FROM t", "expected a question"),
+        ("SELECT n INTO t FROM stages", "expected a question"),
+        ("SELECT n FROM stages UNION ALL SELECT n INTO t FROM stages", "expected a question"),
         ("SELECT FROM FROM", "Expected an expression"),
         ("", "got 0"),
     ] {
