@@ -1,21 +1,8 @@
 -- The 99th percentile of each device at each load, beside its peers: devices of the same model, firmware and scheduler at that load.
 -- Given are the two hundred devices of a class and stage that exceed their peers by most, in the mean of their loads, as in
 -- windows.sql. Percentiles are of merged histograms.
-WITH newest AS (
-  SELECT host, device, name, value,
-    ROW_NUMBER() OVER (PARTITION BY host, device, name ORDER BY ts DESC, value) AS rn
-  FROM facts
-  WHERE name IN ('model', 'firmware', 'scheduler') AND device <> '' AND ts < {t1}),
-devices AS (
-  SELECT host, device,
-    MAX(CASE WHEN name = 'model' THEN value ELSE '' END) || ', ' ||
-    MAX(CASE WHEN name = 'firmware' THEN value ELSE '' END) || ', ' ||
-    MAX(CASE WHEN name = 'scheduler' THEN value ELSE '' END) AS peers
-  FROM newest WHERE rn = 1 GROUP BY host, device),
-owners AS (
-  SELECT host, device, peers FROM devices
-  UNION ALL
-  SELECT host, '' AS device, MIN(peers) AS peers FROM devices GROUP BY host),
+WITH
+{owners}
 b AS (
   SELECT host, device, class || ' ' || stage AS what, load, bucket_low_ns AS lo, SUM(n) AS n
   FROM stages

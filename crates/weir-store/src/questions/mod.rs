@@ -53,6 +53,11 @@ impl Parameters {
         (self.until_s - self.from_s).max(HOUR_S)
     }
 
+    /// At least six hours, so that a window has requests enough.
+    fn window_s(&self) -> i64 {
+        hours(self.span_s() / WINDOWS).max(6) * HOUR_S
+    }
+
     /// The length of a window of [`Question::Windows`], s; windows begin at its multiples.
     pub fn slot_s(&self) -> i64 {
         hours(self.span_s() / SLOTS).max(1) * HOUR_S
@@ -101,7 +106,10 @@ impl Question {
 
     /// The text without comments: it may stand on a command line, where `--` begins an option.
     fn code(self) -> String {
-        let lines = self.text().lines().filter(|line| !line.starts_with("--"));
+        let parts = [("{owners}", include_str!("owners.sql")), ("{binned}", include_str!("binned.sql"))];
+        let text =
+            parts.into_iter().fold(self.text().to_string(), |text, (name, part)| text.replace(name, part));
+        let lines = text.lines().filter(|line| !line.starts_with("--") && !line.is_empty());
         lines.flat_map(|line| [line, "\n"]).collect()
     }
 
@@ -113,9 +121,7 @@ impl Question {
             ("{t1}", with.until_s),
             ("{at}", with.at_s),
             ("{peers}", i64::from(with.peers)),
-            // At least six hours, so that a window has requests enough.
-            ("{window}", hours(span_s / WINDOWS).max(6) * HOUR_S),
-            ("{slot}", with.slot_s()),
+            ("{window}", if self == Question::Windows { with.slot_s() } else { with.window_s() }),
             ("{third}", hours(span_s / 3) * HOUR_S),
         ];
         filled.into_iter().fold(self.code(), |sql, (name, value)| sql.replace(name, &value.to_string()))

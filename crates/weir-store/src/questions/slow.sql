@@ -1,39 +1,9 @@
 -- Devices and hosts that are slower than their peers at equal load. A bin is a window of time at one load; in each, the percentile
 -- of every device stands against median and MAD of the devices of the same model, firmware and scheduler (Iglewicz and Hoaglin,
 -- 1993). Percentiles are of merged histograms.
-WITH newest AS (
-  SELECT host, device, name, value,
-    ROW_NUMBER() OVER (PARTITION BY host, device, name ORDER BY ts DESC, value) AS rn
-  FROM facts
-  WHERE name IN ('model', 'firmware', 'scheduler') AND device <> '' AND ts < {t1}),
-devices AS (
-  SELECT host, device,
-    MAX(CASE WHEN name = 'model' THEN value ELSE '' END) || ', ' ||
-    MAX(CASE WHEN name = 'firmware' THEN value ELSE '' END) || ', ' ||
-    MAX(CASE WHEN name = 'scheduler' THEN value ELSE '' END) AS peers
-  FROM newest WHERE rn = 1 GROUP BY host, device),
-owners AS (
-  SELECT host, device, peers FROM devices
-  UNION ALL
-  SELECT host, '' AS device, MIN(peers) AS peers FROM devices GROUP BY host),
-b AS (
-  SELECT host, device, class || ' ' || stage AS what, load, ts - ts % {window} AS win,
-    bucket_low_ns AS lo, SUM(n) AS n
-  FROM stages
-  WHERE class IN ('read', 'write') AND stage IN ('g2d', 'd2c') AND ts >= {t0} AND ts < {t1}
-  GROUP BY host, device, class || ' ' || stage, load, ts - ts % {window}, bucket_low_ns
-  UNION ALL
-  SELECT host, '' AS device, 'sync' AS what, load, ts - ts % {window} AS win,
-    bucket_low_ns AS lo, SUM(n) AS n
-  FROM syncs
-  WHERE ts >= {t0} AND ts < {t1}
-  GROUP BY host, load, ts - ts % {window}, bucket_low_ns),
-c AS (
-  SELECT host, device, what, load, win, lo,
-    SUM(n) OVER (PARTITION BY host, device, what, load, win ORDER BY lo
-                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS cum,
-    SUM(n) OVER (PARTITION BY host, device, what, load, win) AS total
-  FROM b),
+WITH
+{owners}
+{binned}
 q AS (
   SELECT c.host, c.device, c.what, p.permille, c.load, c.win, CAST(MIN(c.lo) AS DOUBLE) AS v
   FROM c CROSS JOIN (SELECT 500 AS permille UNION ALL SELECT 990 AS permille) p

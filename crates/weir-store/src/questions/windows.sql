@@ -2,39 +2,9 @@
 -- window the load counts that has most of the device's requests. Given are the two hundred devices of a class and stage that exceed
 -- their peers by most, in the mean of their windows; of the others, how many they are and how far the farthest is from its peers.
 -- Sums are of whole thousandths, since the order of a sum of floats is the engine's. Percentiles are of merged histograms.
-WITH newest AS (
-  SELECT host, device, name, value,
-    ROW_NUMBER() OVER (PARTITION BY host, device, name ORDER BY ts DESC, value) AS rn
-  FROM facts
-  WHERE name IN ('model', 'firmware', 'scheduler') AND device <> '' AND ts < {t1}),
-devices AS (
-  SELECT host, device,
-    MAX(CASE WHEN name = 'model' THEN value ELSE '' END) || ', ' ||
-    MAX(CASE WHEN name = 'firmware' THEN value ELSE '' END) || ', ' ||
-    MAX(CASE WHEN name = 'scheduler' THEN value ELSE '' END) AS peers
-  FROM newest WHERE rn = 1 GROUP BY host, device),
-owners AS (
-  SELECT host, device, peers FROM devices
-  UNION ALL
-  SELECT host, '' AS device, MIN(peers) AS peers FROM devices GROUP BY host),
-b AS (
-  SELECT host, device, class || ' ' || stage AS what, load, ts - ts % {slot} AS win,
-    bucket_low_ns AS lo, SUM(n) AS n
-  FROM stages
-  WHERE class IN ('read', 'write') AND stage IN ('g2d', 'd2c') AND ts >= {t0} AND ts < {t1}
-  GROUP BY host, device, class || ' ' || stage, load, ts - ts % {slot}, bucket_low_ns
-  UNION ALL
-  SELECT host, '' AS device, 'sync' AS what, load, ts - ts % {slot} AS win,
-    bucket_low_ns AS lo, SUM(n) AS n
-  FROM syncs
-  WHERE ts >= {t0} AND ts < {t1}
-  GROUP BY host, load, ts - ts % {slot}, bucket_low_ns),
-c AS (
-  SELECT host, device, what, load, win, lo,
-    SUM(n) OVER (PARTITION BY host, device, what, load, win ORDER BY lo
-                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS cum,
-    SUM(n) OVER (PARTITION BY host, device, what, load, win) AS total
-  FROM b),
+WITH
+{owners}
+{binned}
 q AS (
   SELECT host, device, what, load, win, MAX(total) AS requests,
     CAST(MIN(CASE WHEN cum * 1000 >= total * 500 THEN lo END) AS DOUBLE) AS p50,
