@@ -120,8 +120,14 @@ impl Store {
         };
         if meant == "last" {
             // A run of another kind since then does not hide it.
-            let runs = ids.iter().rev().filter_map(|id| read(id).ok());
-            return runs.into_iter().find(with).ok_or_else(nothing);
+            let other = || {
+                usage(
+                    format!("none of the {} runs in {} has what is asked for", ids.len(), folder.display()),
+                    "`weir fleet show` shows the last one, and why its hosts failed if they did",
+                )
+            };
+            let mut runs = ids.iter().rev().filter_map(|id| read(id).ok());
+            return runs.find(with).ok_or_else(|| if ids.is_empty() { nothing() } else { other() });
         }
         let fits: Vec<&String> =
             ids.iter().filter(|id| id.starts_with(meant) || id.rsplit('-').next() == Some(meant)).collect();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // test code throughout; clippy knows that only of functions under #[test]
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -221,6 +222,24 @@ fn root_only_what_was_asked_for_counts() {
     }
     let nowhere = Options { cgroup: Some(u64::MAX), ..all };
     assert!(StageSession::start(&nowhere).is_err());
+}
+
+#[test]
+fn root_lengths_are_told_apart_only_where_that_is_wanted() {
+    let Some(device) = Device::create("root_lengths_are_told_apart_only_where_that_is_wanted") else { return };
+    for detail in BOTH {
+        for (any_size, sizes) in [(false, vec![12, 14]), (true, vec![0])] {
+            let options = Options { any_size, ..device.options(detail) };
+            let mut session = StageSession::start(&options).unwrap();
+            load(&device, 100, 50, 0);
+            let table = session.snapshot().table;
+            let found: BTreeSet<u8> = table.cells().map(|(key, _)| key.size.0).collect();
+            assert_eq!(found.into_iter().collect::<Vec<_>>(), sizes, "{detail:?}");
+            let all = table.of_class(device.number, Class::All);
+            assert!((140..=150).contains(&all.ios), "{detail:?}: {} of 150", all.ios);
+            assert_eq!(all.stage(Stage::D2C).count(), all.ios, "{detail:?}");
+        }
+    }
 }
 
 /// Sets a value of the device's queue until dropped.

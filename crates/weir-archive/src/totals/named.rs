@@ -8,8 +8,9 @@ const HALF_MS: f64 = 600_000.0;
 const TAKES_FROM: f64 = 0.5;
 /// Keys that are weighed.
 const WEIGHED_MAX: usize = 1024;
-/// Keys that have lost their place and whose sums are kept, so that they go on where they were when they have one again.
-const KEPT_MAX: usize = 4096;
+/// Keys that have lost their place and whose sums are kept, so that they go on where they were when they have one again. Others begin
+/// at 0 again, as after a restart.
+const KEPT_MAX: usize = 256;
 
 /// What can be added up.
 pub trait Sums: Default + Clone {
@@ -111,9 +112,39 @@ impl<K: Ord + Clone, V: Sums> Named<K, V> {
             let named = &self.named;
             self.weights.retain(|key, weight| *weight > least || named.contains_key(key));
         }
-        if self.kept.len() > KEPT_MAX {
+        while self.kept.len() > KEPT_MAX {
             let oldest = self.kept.iter().min_by_key(|(_, (since, _))| *since).map(|(key, _)| key.clone());
             oldest.and_then(|key| self.kept.remove(&key));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, Clone, PartialEq)]
+    struct Count(u64);
+
+    impl Sums for Count {
+        fn add(&mut self, more: &Count) {
+            self.0 += more.0;
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_however_many_lose_their_place() {
+        let mut sums = Named::new(8);
+        for interval in 0..400_u64 {
+            // Each has four times what those before had, as weights fade: all eight lose their place at once.
+            let weight = 4_f64.powi(interval as i32);
+            let fresh = (0..8).map(|at| (Some(8 * interval + at), (Count(1), weight))).collect();
+            sums.take(10_000, fresh);
+        }
+        assert_eq!(sums.named().len(), 8);
+        assert!(sums.named().keys().all(|key| *key >= 8 * 399), "{:?}", sums.named());
+        assert_eq!(sums.kept.len(), KEPT_MAX);
+        assert!(sums.kept.keys().all(|key| *key >= 8 * 399 - KEPT_MAX as u64), "the latest are kept");
+        assert!(sums.weights.len() <= WEIGHED_MAX);
     }
 }

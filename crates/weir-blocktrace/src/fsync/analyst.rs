@@ -16,7 +16,7 @@ use weir_core::target::DeviceNumber;
 /// Completions that are kept for syncs that have not ended.
 const IOS_MAX: usize = 1 << 18;
 /// Room for completions of a device that is kept when a burst is over.
-pub(super) const ROOM_KEPT: usize = 1 << 12;
+pub(super) const ROOM_KEPT: usize = 1 << 8;
 /// Syncs under way that are followed.
 const OPEN_MAX: usize = 1 << 14;
 /// Slow syncs kept until somebody takes them.
@@ -484,6 +484,8 @@ impl Analyst {
                 ios.shrink_to(2 * ios.len());
             }
         }
+        // Devices may come and go by the thousand.
+        self.ios.retain(|_, ios| !ios.is_empty());
         self.ios_held = self.ios.values().map(VecDeque::len).sum();
     }
 }

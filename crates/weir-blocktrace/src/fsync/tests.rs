@@ -321,4 +321,7 @@ fn the_room_that_a_burst_needed_is_let_go_of() {
     analyst.under_way(&[], 200_000 * MS, false);
     assert_eq!(analyst.ios[&LOOP].len(), 1);
     assert!(analyst.ios[&LOOP].capacity() <= analyst::ROOM_KEPT);
+    analyst.under_way(&[], 300_000 * MS, false);
+    analyst.under_way(&[], 400_000 * MS, false);
+    assert!(analyst.ios.is_empty(), "nothing is kept of a device that does nothing");
 }

@@ -87,6 +87,7 @@ const volatile struct {
 	u32 bio_at_split;
 	u32 bio_at_get_request;
 	u32 bio_at_merge;
+	u64 any_size; /* Lengths are not told apart. */
 	u64 devices[PLACES_LISTED];
 	u64 processes[PLACES_LISTED];
 } settings SEC(".rodata.settings") = {};
@@ -117,10 +118,10 @@ static __always_inline bool in_flush_sequence(struct request *rq)
 	return READ(rq, rq_flags) & settings.flush_sequence;
 }
 
-/* log2, rounded up, of a length: SizeClass of weir-core. */
+/* log2, rounded up, of a length: SizeClass of weir-blocktrace. */
 static __always_inline u32 size_of(u32 bytes)
 {
-	return bytes < 2 ? 0 : exponent_of(bytes - 1) + 1;
+	return settings.any_size || bytes < 2 ? 0 : exponent_of(bytes - 1) + 1;
 }
 
 static __always_inline void add_duration(struct cell *cell, u32 stage, u64 ns)

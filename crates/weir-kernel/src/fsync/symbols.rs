@@ -5,9 +5,11 @@ use std::io;
 
 /// The kernel's functions by address.
 pub(super) struct Symbols {
-    /// Address, and where the name begins in `names`.
-    starts: Vec<(u64, u32)>,
-    names: String,
+    /// Where they begin, in order.
+    addresses: Box<[u64]>,
+    /// Where the name of each begins in `names`.
+    named_at: Box<[u32]>,
+    names: Box<str>,
 }
 
 impl Symbols {
@@ -20,7 +22,7 @@ impl Symbols {
     }
 
     fn parse(text: &str) -> io::Result<Symbols> {
-        let mut symbols = Symbols { starts: Vec::new(), names: String::new() };
+        let (mut starts, mut names) = (Vec::new(), String::new());
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
             let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else {
@@ -30,21 +32,26 @@ impl Symbols {
             if address == 0 || !matches!(kind, "t" | "T" | "w" | "W") {
                 continue;
             }
-            symbols.starts.push((address, symbols.names.len() as u32));
-            symbols.names.push_str(name);
-            symbols.names.push('\n');
+            starts.push((address, names.len() as u32));
+            names.push_str(name);
+            names.push('\n');
         }
-        if symbols.starts.is_empty() {
+        if starts.is_empty() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        symbols.starts.sort_unstable();
-        Ok(symbols)
+        starts.sort_unstable();
+        // Boxes have no room to spare; a recorder keeps them for months.
+        Ok(Symbols {
+            addresses: starts.iter().map(|(address, _)| *address).collect(),
+            named_at: starts.iter().map(|(_, at)| *at).collect(),
+            names: names.into_boxed_str(),
+        })
     }
 
     /// The function that holds an address, without what the compiler appended (`.isra.0`, `.cold`).
     pub fn name(&self, address: u64) -> &str {
-        let after = self.starts.partition_point(|(start, _)| *start <= address);
-        let Some((_, at)) = after.checked_sub(1).and_then(|i| self.starts.get(i)) else { return "?" };
+        let after = self.addresses.partition_point(|start| *start <= address);
+        let Some(at) = after.checked_sub(1).and_then(|i| self.named_at.get(i)) else { return "?" };
         let name = self.names[*at as usize..].split('\n').next().unwrap_or("?");
         plain(name)
     }

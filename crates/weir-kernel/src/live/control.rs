@@ -26,6 +26,7 @@ pub struct Settings {
     flush_sequence: u32,
     bios_walked: u32,
     bio_at: BioAt,
+    any_size: u64,
     devices: [u64; PLACES_LISTED],
     processes: [u64; PLACES_LISTED],
 }
@@ -75,6 +76,7 @@ impl Settings {
             flush_sequence: kernel.flush_sequence,
             bios_walked: BIOS_WALKED[0],
             bio_at: kernel.bio_at,
+            any_size: u64::from(options.any_size),
             devices: places("devices", options.devices.iter().map(|&device| number(device)), LIMIT_DEVICES)?,
             processes: places("processes", options.pids.iter().map(|&pid| u64::from(pid)), LIMIT_PIDS)?,
         })
@@ -168,7 +170,7 @@ mod tests {
         };
         assert!(options.devices.iter().all(|&device| found(&settings.devices, number(device))));
         assert!(options.pids.iter().all(|&pid| found(&settings.processes, u64::from(pid))));
-        assert_eq!(settings.bytes().len(), 56 + 2 * 8 * PLACES_LISTED);
+        assert_eq!(settings.bytes().len(), 64 + 2 * 8 * PLACES_LISTED);
         let too_many = Options { pids: (1..=LIMIT_PIDS as u32 + 1).collect(), ..Options::default() };
         assert!(Settings::new(&too_many, false, 0, &Kernel::default()).is_err());
     }

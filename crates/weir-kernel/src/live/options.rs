@@ -28,6 +28,8 @@ pub struct Options {
     pub cgroup: Option<u64>,
     /// How closely.
     pub detail: Detail,
+    /// Lengths are not told apart: all I/O counts as of size class 0, in a sixth or so of the memory.
+    pub any_size: bool,
     /// Requests that take at least this long, ns, are handed out one by one by [`super::StageSession::slow`].
     pub slow_ns: Option<u64>,
 }

@@ -24,6 +24,7 @@ pub fn bpf(wanted: &Wanted<'_>) -> Result<Opened, weir_kernel::Error> {
         cgroup: wanted.cgroup,
         detail: if every_bio { Detail::Full } else { Detail::Default },
         slow_ns: wanted.slow.map(|slow| slow.0),
+        ..Options::default()
     };
     let mut session = StageSession::start(&options)?;
     let hooks = session.hooks();

@@ -56,7 +56,7 @@ impl<'a> Programs<'a> {
     /// Loads what the kernel takes.
     pub fn start(room: &'a mut Room, devices: &[DeviceNumber], slow_ns: u64) -> Programs<'a> {
         let mut remarks = Vec::new();
-        let options = Options { devices: devices.to_vec(), ..Options::default() };
+        let options = Options { devices: devices.to_vec(), any_size: true, ..Options::default() };
         let stages = StageSession::start(&options)
             .map_err(|error| remarks.push(format!("stages of requests are not seen: {error}")))
             .ok();
