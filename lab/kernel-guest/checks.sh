@@ -230,7 +230,8 @@ scenario_check_recorder() { # commits, then a flood beside them, with disk=throt
   run recorder-list weir recorder list --dir /tmp/archive --json
   kill $commits
   wait $commits
-  umount /mnt
+  # What `timeout` started may end a moment after it.
+  until_true 20 umount /mnt
 }
 
 # With gauntlet=yes time=1200 disk=throttling.iops-write=300,throttling.bps-write=25000000,cache.no-flush=on.

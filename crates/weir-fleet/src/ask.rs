@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use jiff::Timestamp;
+use rustix::system::sysinfo;
 use serde::de::DeserializeOwned;
 use weir_cli::failure::usage;
 use weir_core::units::Nanos;
@@ -33,6 +34,12 @@ pub struct Asker {
     spark: Option<Spark>,
 }
 
+/// Bytes.
+fn machine_memory() -> u64 {
+    let machine = sysinfo();
+    machine.totalram * u64::from(machine.mem_unit)
+}
+
 impl Asker {
     /// Opens them. Damaged files are said and left out.
     ///
@@ -41,7 +48,8 @@ impl Asker {
     pub fn open(results: &Path, engine: &Engine) -> anyhow::Result<Asker> {
         let origin = Origin::new(results, engine.bucket.as_deref())?;
         let files = origin.files()?;
-        let memory_bytes = usize::try_from(engine.memory.0).unwrap_or(usize::MAX);
+        let memory = engine.memory.map_or_else(|| machine_memory() / 4, |memory| memory.0);
+        let memory_bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         let spark = Spark::new(&engine.spark, &origin)?;
         // Beside the tables: what is spilled may be as large as they are, and /tmp may be memory.
         let spill = Archive::below(results).root().to_path_buf();

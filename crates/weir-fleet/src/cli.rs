@@ -210,9 +210,9 @@ pub struct Period {
 /// How much of this machine a question takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Engine {
-    /// Memory for rows; more than that goes to files beside the tables
-    #[arg(long, value_name = "SIZE", default_value = "1GB")]
-    pub memory: Bytes,
+    /// Memory for rows; more than that goes to files beside the tables [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Bytes>,
     /// Ask the tables in this bucket instead: s3://BUCKET/PREFIX, gs://…, az://…; keys come from the environment
     #[arg(long, value_name = "URL")]
     pub bucket: Option<String>,

@@ -25,6 +25,9 @@ use crate::archive::Stored;
 use crate::cells::{Answer, Failed, ROWS_MAX, TABLES_HINT, append};
 use crate::origin::{Origin, escaped};
 
+/// With less memory, fewer threads work.
+const BYTES_PER_THREAD: usize = 1 << 30;
+
 /// How much of the machine a question may take.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -39,7 +42,9 @@ pub struct Limits {
 /// # Errors
 /// Those of the engine, in its words.
 pub fn ask(origin: &Origin, files: &[Stored], sql: &str, limits: &Limits) -> Result<Answer, Failed> {
+    // Each thread takes memory of its own for what it sorts and adds up.
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let threads = threads.min(limits.memory_bytes / BYTES_PER_THREAD).max(1);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::Other(error.into()))?;
     let answer = runtime.block_on(async {
