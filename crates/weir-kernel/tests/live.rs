@@ -226,7 +226,9 @@ fn root_only_what_was_asked_for_counts() {
 
 #[test]
 fn root_lengths_are_told_apart_only_where_that_is_wanted() {
-    let Some(device) = Device::create("root_lengths_are_told_apart_only_where_that_is_wanted") else { return };
+    let Some(device) = Device::create("root_lengths_are_told_apart_only_where_that_is_wanted") else {
+        return;
+    };
     for detail in BOTH {
         for (any_size, sizes) in [(false, vec![12, 14]), (true, vec![0])] {
             let options = Options { any_size, ..device.options(detail) };
