@@ -114,8 +114,8 @@ fn free_port() -> u16 {
 pub struct Cutter {
     /// Where it listens.
     pub port: u16,
-    /// How many connections came.
-    pub connections: Arc<AtomicUsize>,
+    /// How many connections it cut.
+    pub cuts: Arc<AtomicUsize>,
 }
 
 impl Cutter {
@@ -123,28 +123,34 @@ impl Cutter {
     pub fn new(server: u16, cuts: usize, after: usize) -> Cutter {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let connections = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&connections);
+        let made = Arc::new(AtomicUsize::new(0));
+        let cut = Arc::clone(&made);
         // It ends with the test's process.
         std::thread::spawn(move || {
-            for client in listener.incoming() {
+            for (n, client) in listener.incoming().enumerate() {
                 let client = client.unwrap();
-                let n = count.fetch_add(1, Ordering::SeqCst);
                 let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
                 let most = if n < cuts { after } else { usize::MAX };
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let cut = Arc::clone(&cut);
                 std::thread::spawn(move || hand_on(from, to, usize::MAX));
-                std::thread::spawn(move || hand_on(server, client, most));
+                std::thread::spawn(move || {
+                    if hand_on(server, client, most) {
+                        cut.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
             }
         });
-        Cutter { port, connections }
+        Cutter { port, cuts: made }
     }
 }
 
-fn hand_on(mut from: TcpStream, mut to: TcpStream, most: usize) {
-    let (mut bytes, mut left) = (vec![0; 16 << 10], most);
+/// Until one side ends, or so many bytes were handed on; whether it was that.
+fn hand_on(mut from: TcpStream, mut to: TcpStream, most: usize) -> bool {
+    let (mut bytes, mut left, mut is_cut) = (vec![0; 16 << 10], most, false);
     while let Ok(n @ 1..) = from.read(&mut bytes) {
-        if n >= left || to.write_all(&bytes[..n]).is_err() {
+        is_cut = n >= left;
+        if is_cut || to.write_all(&bytes[..n]).is_err() {
             break;
         }
         left -= n;
@@ -152,6 +158,7 @@ fn hand_on(mut from: TcpStream, mut to: TcpStream, most: usize) {
     for stream in [from, to] {
         let _ = stream.shutdown(Shutdown::Both);
     }
+    is_cut
 }
 
 /// An authority's certificate (ca.pem), a stranger's (other.pem), and TLS before a server.
