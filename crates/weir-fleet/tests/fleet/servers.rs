@@ -119,25 +119,25 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// Before a server.
+    /// Before a server: it cuts whichever connections carry so many bytes, until it made so many cuts.
     pub fn new(server: u16, cuts: usize, after: usize) -> Cutter {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let made = Arc::new(AtomicUsize::new(0));
-        let cut = Arc::clone(&made);
+        let count = Arc::clone(&made);
         // It ends with the test's process.
         std::thread::spawn(move || {
-            for (n, client) in listener.incoming().enumerate() {
+            for client in listener.incoming() {
                 let client = client.unwrap();
                 let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
-                let most = if n < cuts { after } else { usize::MAX };
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                let cut = Arc::clone(&cut);
-                std::thread::spawn(move || hand_on(from, to, usize::MAX));
+                let count = Arc::clone(&count);
+                let cut = move |made| (made < cuts).then_some(made + 1);
+                std::thread::spawn(move || hand_on(from, to, |_| false));
                 std::thread::spawn(move || {
-                    if hand_on(server, client, most) {
-                        cut.fetch_add(1, Ordering::SeqCst);
-                    }
+                    hand_on(server, client, |bytes| {
+                        bytes >= after && count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cut).is_ok()
+                    });
                 });
             }
         });
@@ -145,20 +145,18 @@ impl Cutter {
     }
 }
 
-/// Until one side ends, or so many bytes were handed on; whether it was that.
-fn hand_on(mut from: TcpStream, mut to: TcpStream, most: usize) -> bool {
-    let (mut bytes, mut left, mut is_cut) = (vec![0; 16 << 10], most, false);
+/// Until one side ends, or it is to be cut after so many bytes.
+fn hand_on(mut from: TcpStream, mut to: TcpStream, is_cut: impl Fn(usize) -> bool) {
+    let (mut bytes, mut sum) = (vec![0; 16 << 10], 0);
     while let Ok(n @ 1..) = from.read(&mut bytes) {
-        is_cut = n >= left;
-        if is_cut || to.write_all(&bytes[..n]).is_err() {
+        sum += n;
+        if is_cut(sum) || to.write_all(&bytes[..n]).is_err() {
             break;
         }
-        left -= n;
     }
     for stream in [from, to] {
         let _ = stream.shutdown(Shutdown::Both);
     }
-    is_cut
 }
 
 /// An authority's certificate (ca.pem), a stranger's (other.pem), and TLS before a server.

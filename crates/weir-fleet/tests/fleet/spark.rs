@@ -91,7 +91,6 @@ fn an_answer_that_breaks_off_is_taken_up_where_it_broke() {
     let cutter = Cutter::new(server.port, 2, 40_000);
     let url = format!("sc://127.0.0.1:{}", cutter.port);
     assert_eq!(rows(&fleet.run(&["sql", "--json", "--spark", &url, ALL])), here);
-    // Not its connections: a busy machine's client makes one more for what it says beside the answer.
     assert_eq!(cutter.cuts.load(Ordering::SeqCst), 2, "cuts");
     // One that breaks every time is given up.
     let cutter = Cutter::new(server.port, usize::MAX, 2_000);

@@ -31,7 +31,9 @@ end
 function event()
    local number = sysbench.rand.special(1, sysbench.opt.rows)
    local amount = sysbench.rand.uniform(0, 100)
-   if amount == 0 then amount = nil end
+   -- sysbench's pgsql driver leaves the value before it in place of NULL, and sends raw memory where none was.
+   if amount == 0 and set then amount = nil end
+   set = true
    params[1]:set(amount)
    params[2]:set_rand_str("@@@@####")
    params[3]:set("fixed")
