@@ -104,13 +104,16 @@ pub struct RunArgs {
     /// Also write a JUnit report, a case for each host
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub junit: Option<PathBuf>,
+    /// Also write a page with the hosts, the slow ones first, and their commits; replaces only a page of weir's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
     /// With `knobs apply`: change so many hosts after each step, such as 1,10%,all; needs --probe
     #[arg(long, value_name = "STEPS", requires = "probe", conflicts_with_all = ["together", "at"])]
     pub canary: Option<String>,
     /// With --canary: the folder on the hosts where commits are probed before and after the change
     #[arg(long, value_name = "DIR", requires = "canary")]
     pub probe: Option<String>,
-    /// With --canary: length of a probe; there are two before and two after
+    /// With --canary: length of a probe; there are two before and two after, and four more where these are worse
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub probe_time: Nanos,
     /// With --canary: take the change back where commits are worse by more than this
@@ -137,6 +140,9 @@ pub struct ShowArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Also write a page with the hosts, the slow ones first, and their commits; replaces only a page of weir's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
 }
 
 /// What to show.
@@ -145,7 +151,7 @@ pub enum What {
     /// Name the devices and hosts that are slower than their peers at equal load, and why; with a RUN, by the commits of that run
     Slow {
         /// Judge this run of `doctor` or `bench` (or `last`) instead of the tables
-        #[arg(value_name = "RUN", conflicts_with = "html")]
+        #[arg(value_name = "RUN", conflicts_with = "sql")]
         run: Option<String>,
         /// How to ask.
         #[command(flatten)]
@@ -182,7 +188,7 @@ pub struct Asking {
     /// As JSON
     #[arg(long)]
     pub json: bool,
-    /// Also write a page with the verdict and, for slow and latency, the devices over time; replaces only a page of weir's
+    /// Also write a page with the verdict and, for slow and latency, the devices over time (of a run: its hosts); replaces only a page of weir's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
     /// Print the SQL and ask nothing

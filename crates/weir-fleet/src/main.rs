@@ -24,6 +24,7 @@ mod inventory;
 mod journal;
 mod origin;
 mod packaged;
+mod page;
 mod progress;
 mod questions;
 mod report;

@@ -5,7 +5,6 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::json;
 use weir_cli::failure::usage;
-use weir_cli::page::{self, Form};
 use weir_core::printable;
 use weir_core::units::{Nanos, significant};
 use weir_report::html;
@@ -15,12 +14,10 @@ use weir_store::verdict::{self, Change, Drifted, Figure, Latency, Near, Slow, Ta
 
 use crate::ask::{Asker, seconds};
 use crate::cli::Asking;
-use crate::report::table;
+use crate::page::{self, PAGE};
+use crate::report::Listing;
 use crate::run::print;
 use crate::store::Store;
-
-/// Pages of weir's.
-const PAGE: Form = Form { name: "page", opening: html::OPENING };
 
 /// Asks, and prints the answer. 1 where it names somebody.
 pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Result<u8> {
@@ -73,9 +70,7 @@ fn drawn(
         slot_s: with.slot_s(),
         peers: with.peers,
         sentence: answer.sentence.clone(),
-        head: answer.shown.head.iter().map(ToString::to_string).collect(),
-        words: answer.shown.right.iter().map(|right| !right).collect(),
-        rows: answer.shown.rows.clone(),
+        listing: answer.shown.on_a_page(),
         slow: answer.slow.clone(),
         windows: if over_time { asker.rows(Question::Windows, with)? } else { Vec::new() },
         loads: if answer.slow.is_empty() { Vec::new() } else { asker.rows(Question::Loads, with)? },
@@ -84,29 +79,15 @@ fn drawn(
     })
 }
 
-/// A table as it is shown.
-struct Shown {
-    head: &'static [&'static str],
-    right: &'static [bool],
-    rows: Vec<Vec<String>>,
-}
-
-impl Shown {
-    /// For people; nothing where there is no row.
-    fn text(&self) -> String {
-        if self.rows.is_empty() { String::new() } else { table(self.head, self.right, &self.rows) }
-    }
-}
-
 struct Said {
     sentence: String,
-    shown: Shown,
+    shown: Listing,
     rows: serde_json::Value,
     named: bool,
     slow: Vec<Slow>,
 }
 
-fn said(sentence: String, shown: Shown, rows: &impl Serialize, named: bool) -> anyhow::Result<Said> {
+fn said(sentence: String, shown: Listing, rows: &impl Serialize, named: bool) -> anyhow::Result<Said> {
     Ok(Said { sentence, shown, rows: serde_json::to_value(rows)?, named, slow: Vec::new() })
 }
 
@@ -180,16 +161,7 @@ fn or_dash(text: &str) -> String {
     if text.is_empty() { "-".to_string() } else { text.to_string() }
 }
 
-fn rows<T>(
-    head: &'static [&'static str],
-    right: &'static [bool],
-    all: &[T],
-    row: impl Fn(&T) -> Vec<String>,
-) -> Shown {
-    Shown { head, right, rows: all.iter().map(row).collect() }
-}
-
-fn slow(all: &[Slow]) -> Shown {
+fn slow(all: &[Slow]) -> Listing {
     const HEAD: &[&str] = &[
         "host",
         "device",
@@ -201,7 +173,7 @@ fn slow(all: &[Slow]) -> Shown {
         "peers",
         "model, firmware, scheduler",
     ];
-    rows(HEAD, &[false, false, false, false, true, true, true, true, false], all, |slow| {
+    Listing::of(HEAD, &[false, false, false, false, true, true, true, true, false], all, |slow| {
         let figure = &slow.figure;
         let quantile = match figure.permille {
             500 => " p50",
@@ -222,10 +194,10 @@ fn slow(all: &[Slow]) -> Shown {
     })
 }
 
-fn latency(all: &[Latency]) -> Shown {
+fn latency(all: &[Latency]) -> Listing {
     const HEAD: &[&str] =
         &["class", "stage", "devices", "requests", "p50", "p99", "least", "most", "spread", "slowest"];
-    rows(HEAD, &[false, false, true, true, true, true, true, true, true, false], all, |row| {
+    Listing::of(HEAD, &[false, false, true, true, true, true, true, true, true, false], all, |row| {
         vec![
             row.class.clone(),
             row.stage.clone(),
@@ -241,9 +213,9 @@ fn latency(all: &[Latency]) -> Shown {
     })
 }
 
-fn drift(all: &[Drifted]) -> Shown {
+fn drift(all: &[Drifted]) -> Listing {
     const HEAD: &[&str] = &["fact", "host", "device", "value", "usual", "have it", "peers"];
-    rows(HEAD, &[false, false, false, false, false, true, false], all, |row| {
+    Listing::of(HEAD, &[false, false, false, false, false, true, false], all, |row| {
         vec![
             row.name.clone(),
             row.host.clone(),
@@ -256,11 +228,11 @@ fn drift(all: &[Drifted]) -> Shown {
     })
 }
 
-fn change(all: &[Change], judged: &[&str]) -> Shown {
+fn change(all: &[Change], judged: &[&str]) -> Listing {
     const HEAD: &[&str] =
         &["class", "devices", "better", "worse", "after/before", "worst", "whose", "verdict"];
     let both: Vec<(&Change, &&str)> = all.iter().zip(judged).collect();
-    rows(HEAD, &[false, true, true, true, true, true, false, false], &both, |(row, judged)| {
+    Listing::of(HEAD, &[false, true, true, true, true, true, false, false], &both, |(row, judged)| {
         vec![
             row.what.clone(),
             row.devices.to_string(),
@@ -274,10 +246,10 @@ fn change(all: &[Change], judged: &[&str]) -> Shown {
     })
 }
 
-fn capacity(all: &[Near]) -> Shown {
+fn capacity(all: &[Near]) -> Listing {
     const HEAD: &[&str] =
         &["host", "device", "class", "load/s", "knee/s", "p99 idle", "at its load", "model", "where"];
-    rows(HEAD, &[false, false, false, true, true, true, true, false, false], all, |row| {
+    Listing::of(HEAD, &[false, false, false, true, true, true, true, false, false], all, |row| {
         vec![
             row.host.clone(),
             row.device.clone(),
@@ -292,7 +264,7 @@ fn capacity(all: &[Near]) -> Shown {
     })
 }
 
-fn tails(all: &[Tail]) -> Shown {
+fn tails(all: &[Tail]) -> Listing {
     const HEAD: &[&str] = &[
         "host",
         "device",
@@ -305,7 +277,7 @@ fn tails(all: &[Tail]) -> Shown {
         "usual",
         "what grew",
     ];
-    rows(HEAD, &[false, false, false, true, true, true, true, true, true, false], all, |row| {
+    Listing::of(HEAD, &[false, false, false, true, true, true, true, true, true, false], all, |row| {
         vec![
             row.host.clone(),
             row.device.clone(),

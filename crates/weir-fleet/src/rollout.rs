@@ -28,6 +28,9 @@ const GONE: &str = "the change is no longer in force there: the host restarted, 
 /// Probes before a change, and after it.
 const PROBES: usize = 2;
 
+/// Probes after a change that is to be called harmful: what a neighbour does for some seconds must not take back a rollout.
+const PROBES_MOST: usize = 3 * PROBES;
+
 /// How long what takes no time may take.
 const SHORT: Duration = Duration::from_secs(120);
 
@@ -58,7 +61,7 @@ pub struct Rules {
 impl Rules {
     /// The time after which a host restores by itself: every step with as many turns as its hosts take, and some more.
     pub fn confirm_within(&self) -> Duration {
-        let turn = (2 * PROBES as u32) * (4 * self.probe_time + GRACE) + 4 * SHORT;
+        let turn = ((PROBES + PROBES_MOST) as u32) * (4 * self.probe_time + GRACE) + 4 * SHORT;
         let from = std::iter::once(0).chain(self.steps.iter().copied());
         let turns: usize =
             self.steps.iter().zip(from).map(|(to, from)| (to - from).div_ceil(self.parallel)).sum();
@@ -233,12 +236,20 @@ fn changed(
         None => return Err(Failure::Failed("its journal has no entry of the change".to_string())),
     }
     turn.doing("probing after the change");
-    probes.after = match probed(session, rules) {
-        // A storage that does not even end a probe any more has no commits to speak of.
-        Err(Failure::TimedOut(_)) => vec![Commits::default()],
-        probes => probes?,
-    };
-    Ok(())
+    loop {
+        match probed(session, rules) {
+            // A storage that does not even end a probe any more has no commits to speak of.
+            Err(Failure::TimedOut(_)) => {
+                probes.after.push(Commits::default());
+                return Ok(());
+            }
+            after => probes.after.extend(after?),
+        }
+        if probes.after.len() >= PROBES_MOST || guardrail::harm(probes, rules.worse_percent).is_none() {
+            return Ok(());
+        }
+        turn.doing("slower after the change: probing again");
+    }
 }
 
 /// A rollback takes back the newest change: it must be this one.
@@ -386,7 +397,7 @@ mod tests {
             probe_time: Duration::from_secs(5),
             worse_percent: 20.0,
         };
-        // 1, 1 and 3 turns of four probes of a minute each, and eight minutes.
-        assert_eq!(rules.confirm_within(), Duration::from_secs(600 + 5 * 720));
+        // 1, 1 and 3 turns of eight probes of a minute each, and eight minutes.
+        assert_eq!(rules.confirm_within(), Duration::from_secs(600 + 5 * 960));
     }
 }

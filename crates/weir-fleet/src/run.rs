@@ -1,23 +1,22 @@
 //! `weir fleet run`.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use jiff::civil::Time;
 use jiff::{Timestamp, ToSpan, Zoned};
-use weir_cli::failure::{CANNOT_WRITE, lacking, usage};
+use weir_cli::failure::{CANNOT_WRITE, usage};
 use weir_cli::signals::stop_on_signals;
 use weir_core::units::Nanos;
-use weir_fs::Output;
 
 use crate::binary::Payloads;
 use crate::cli::RunArgs;
 use crate::course::{self, Plan, Start};
 use crate::guardrail;
 use crate::inventory::{self, Sources};
-use crate::report::{self, Report, SCHEMA};
+use crate::page::{self, JUNIT, PAGE};
+use crate::report::{self, PEERS, Report, SCHEMA, SlowHosts};
 use crate::rollout::{self, Rules};
 use crate::store::{self, Store};
 use crate::wire::Ssh;
@@ -40,7 +39,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let begun = Timestamp::now();
     let plan = plan(args, rules.as_ref(), begun)?;
     // Said before minutes of work, not after.
-    let junit = args.junit.as_deref().map(page).transpose()?;
+    args.junit.iter().try_for_each(|path| page::check(path, JUNIT))?;
+    args.html.iter().try_for_each(|path| page::check(path, PAGE))?;
     say!("{}: {} hosts", plan.id, hosts.len());
     let clock = Instant::now();
     let reports = match &rules {
@@ -59,12 +59,14 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
         hosts: reports,
     };
     let kept = plan.store.save(&report)?;
-    if let Some(mut page) = junit {
-        page.write_all(report::junit(&report).as_bytes())
-            .and_then(|()| page.commit())
-            .context("cannot write the JUnit report")?;
-    }
     print(&if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report::text(&report) })?;
+    if let Some(path) = &args.junit {
+        page::write(path, &report::junit(&report), JUNIT, 0o644)?;
+    }
+    if let Some(path) = &args.html {
+        let slow = SlowHosts::of(&report, PEERS);
+        page::write(path, &report::page(&report, &slow, plan.store.root()), PAGE, 0o644)?;
+    }
     say!("summary: {}", kept.display());
     Ok(report.code())
 }
@@ -73,12 +75,6 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(CANNOT_WRITE)
-}
-
-fn page(path: &Path) -> anyhow::Result<Output> {
-    Output::create(path, 0o644).map_err(|error| {
-        lacking(format!("cannot write {}: {error}", path.display()), "name another file with --junit")
-    })
 }
 
 fn plan(args: &RunArgs, rules: Option<&Rules>, begun: Timestamp) -> anyhow::Result<Plan> {

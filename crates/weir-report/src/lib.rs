@@ -68,7 +68,10 @@ pub mod html {
     pub use crate::bench::html::{replay, run};
     pub use crate::doctor::html::doctor;
     pub use crate::experiment::html::experiment;
-    pub use crate::fleet::html::{Answer as FleetAnswer, fleet};
+    pub use crate::fleet::html::{
+        Answer as FleetAnswer, Commits as FleetCommits, Listing as FleetListing, Probed as FleetProbed,
+        Run as FleetRun, SlowHosts as FleetSlowHosts, fleet, run as fleet_run,
+    };
     pub use crate::guard::html::guard;
     pub use crate::oltp::html::oltp;
     pub use crate::page::OPENING;

@@ -1,10 +1,16 @@
-//! What a run over many hosts gave: the summary that is kept, and its table, JSON and JUnit. Pure.
+//! What a run over many hosts gave: the summary that is kept, and its table, JSON, JUnit and page; and which of its hosts are slow. Pure.
 
 mod junit;
+mod listing;
+mod page;
+mod slow;
 mod text;
 
 pub use junit::junit;
-pub use text::{table, text};
+pub use listing::{Listing, table};
+pub use page::page;
+pub use slow::{PEERS, SlowHosts};
+pub use text::text;
 
 use serde::{Deserialize, Serialize};
 use weir_core::units::Nanos;
@@ -82,6 +88,20 @@ pub enum Change {
     NotKnown,
     /// The host was not reached again, or could not roll back: its own guardian restores the old values when the time for confirmation is over.
     LeftToGuardian,
+}
+
+impl Change {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Change::NotMade => "not made",
+            Change::Kept => "kept",
+            Change::RolledBack => "rolled back",
+            Change::Gone => "no longer in force",
+            Change::NotKnown => "not known",
+            Change::LeftToGuardian => "restored by its guardian",
+        }
+    }
 }
 
 /// A host's part in a rollout.
@@ -210,6 +230,11 @@ impl Report {
             None if any(&[State::BelowBar, State::NotRun]) => 1,
             None => 0,
         }
+    }
+
+    /// Whether it rolled a change out.
+    pub fn is_rollout(&self) -> bool {
+        self.hosts.iter().any(|host| host.rollout.is_some())
     }
 
     /// How many hosts ended well.

@@ -5,28 +5,8 @@ use std::fmt::Write;
 use weir_core::printable;
 use weir_core::units::{Nanos, significant};
 
-use super::{Change, HostReport, Report, State};
+use super::{Change, HostReport, Listing, Report, State};
 use crate::figures::Commits;
-
-/// A table of columns as wide as what stands in them, numbers to the right.
-pub fn table(head: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
-    let width = |text: &str| text.chars().count();
-    let widths: Vec<usize> = (0..head.len())
-        .map(|n| rows.iter().map(|row| width(&row[n])).chain([width(head[n])]).max().unwrap_or(0))
-        .collect();
-    let mut out = String::new();
-    let head: Vec<String> = head.iter().map(|name| name.to_string()).collect();
-    for row in std::iter::once(&head).chain(rows) {
-        let mut line = String::new();
-        for (n, cell) in row.iter().enumerate() {
-            let gap = " ".repeat(widths[n] - width(cell));
-            let _ = if right[n] { write!(line, "{gap}{cell}  ") } else { write!(line, "{cell}{gap}  ") };
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
-}
 
 /// A time, or a dash.
 fn time(ns: Option<u64>) -> String {
@@ -35,29 +15,43 @@ fn time(ns: Option<u64>) -> String {
 
 /// The report for people.
 pub fn text(report: &Report) -> String {
-    let mut out = format!(
-        "weir fleet run {}: {} of {} hosts done in {}\n",
-        report.command.join(" "),
-        report.done(),
-        report.hosts.len(),
-        Nanos(report.elapsed_ns)
-    );
-    out.push_str(&if report.hosts.iter().any(|host| host.rollout.is_some()) {
+    let mut out = format!("weir fleet run {}: {}\n", report.command.join(" "), done(report));
+    out.push_str(&listing(report).text());
+    for remark in remarks(report) {
+        let _ = writeln!(out, "{remark}");
+    }
+    printable::lines(&out).into_owned()
+}
+
+/// `18 of 20 hosts done in 31.0 s`.
+pub fn done(report: &Report) -> String {
+    format!("{} of {} hosts done in {}", report.done(), report.hosts.len(), Nanos(report.elapsed_ns))
+}
+
+/// All hosts.
+pub fn listing(report: &Report) -> Listing {
+    if report.is_rollout() {
         rollout(report)
+    } else if report.hosts.iter().any(|host| host.figures.commits.is_some()) {
+        with_commits(report)
     } else {
-        hosts(report)
-    });
+        plain(report)
+    }
+}
+
+/// Sentences about the run as a whole.
+pub fn remarks(report: &Report) -> Vec<String> {
+    let mut remarks = Vec::new();
     if let Some(spread) = report.start_spread_ns {
         let offsets = report.hosts.iter().filter_map(|host| host.clock);
         let most = offsets.clone().map(|clock| clock.offset_ns.unsigned_abs()).max().unwrap_or(0);
         let within = offsets.map(|clock| clock.within_ns.unsigned_abs()).max().unwrap_or(0);
-        let _ = writeln!(
-            out,
+        remarks.push(format!(
             "started within {} of each other, known to ± {}; their clocks differ from this one's by up to {}",
             Nanos(spread.unsigned_abs()),
             Nanos(within),
             Nanos(most)
-        );
+        ));
     }
     let left: Vec<&str> = report
         .hosts
@@ -66,80 +60,60 @@ pub fn text(report: &Report) -> String {
         .map(|host| host.host.as_str())
         .collect();
     if !left.is_empty() {
-        let _ = writeln!(out, "not confirmed that the folder on the host is gone: {}", left.join(", "));
+        remarks.push(format!("not confirmed that the folder on the host is gone: {}", left.join(", ")));
     }
-    printable::lines(&out).into_owned()
+    remarks
 }
 
-fn hosts(report: &Report) -> String {
-    let has_commits = report.hosts.iter().any(|host| host.figures.commits.is_some());
-    let verdict = |host: &HostReport| match (&host.why, host.state) {
+fn verdict(host: &HostReport) -> String {
+    match (&host.why, host.state) {
         (Some(why), state) => format!("{}: {why}", state.words()),
         (None, State::Done) if !host.figures.verdict.is_empty() => host.figures.verdict.clone(),
         (None, State::BelowBar) => format!("{} (below a bar)", host.figures.verdict),
         (None, state) => state.words().to_string(),
-    };
-    let row = |host: &HostReport| {
-        let commits = host.figures.commits;
-        let mut row = vec![host.host.clone()];
-        if has_commits {
-            row.push(commits.map_or("-".to_string(), |commits| significant(commits.rate)));
-            row.extend(
-                [
-                    commits.and_then(|c| c.p50_ns),
-                    commits.and_then(|c| c.p95_ns),
-                    commits.and_then(|c| c.p99_ns),
-                ]
-                .map(time),
-            );
-        }
-        row.push(Nanos(host.elapsed_ns).to_string());
-        row.push(verdict(host));
-        row
-    };
-    let rows: Vec<Vec<String>> = report.hosts.iter().map(row).collect();
-    if has_commits {
-        table(
-            &["host", "commits/s", "p50", "p95", "p99", "took", "verdict"],
-            &[false, true, true, true, true, true, false],
-            &rows,
-        )
-    } else {
-        table(&["host", "took", "verdict"], &[false, true, false], &rows)
     }
 }
 
-fn rollout(report: &Report) -> String {
-    let row = |host: &HostReport| {
+fn plain(report: &Report) -> Listing {
+    Listing::of(&["host", "took", "verdict"], &[false, true, false], &report.hosts, |host| {
+        vec![host.host.clone(), Nanos(host.elapsed_ns).to_string(), verdict(host)]
+    })
+}
+
+fn with_commits(report: &Report) -> Listing {
+    const HEAD: &[&str] = &["host", "commits/s", "p50", "p95", "p99", "took", "verdict"];
+    Listing::of(HEAD, &[false, true, true, true, true, true, false], &report.hosts, |host| {
+        let commits = host.figures.commits;
+        vec![
+            host.host.clone(),
+            commits.map_or("-".to_string(), |commits| significant(commits.rate)),
+            time(commits.and_then(|commits| commits.p50_ns)),
+            time(commits.and_then(|commits| commits.p95_ns)),
+            time(commits.and_then(|commits| commits.p99_ns)),
+            Nanos(host.elapsed_ns).to_string(),
+            verdict(host),
+        ]
+    })
+}
+
+fn rollout(report: &Report) -> Listing {
+    const HEAD: &[&str] = &["host", "step", "commits/s before", "after", "change", ""];
+    let rates = |all: &[Commits]| {
+        let rates: Vec<String> = all.iter().map(|commits| significant(commits.rate)).collect();
+        if rates.is_empty() { "-".to_string() } else { rates.join(" ") }
+    };
+    Listing::of(HEAD, &[false, true, true, true, false, false], &report.hosts, |host| {
         let part = host.rollout.as_ref();
-        let rates = |all: &[Commits]| {
-            let rates: Vec<String> = all.iter().map(|commits| significant(commits.rate)).collect();
-            if rates.is_empty() { "-".to_string() } else { rates.join(" ") }
-        };
-        let change = match part.map(|part| part.change) {
-            Some(Change::Kept) => "kept",
-            Some(Change::RolledBack) => "rolled back",
-            Some(Change::Gone) => "no longer in force",
-            Some(Change::NotKnown) => "not known",
-            Some(Change::LeftToGuardian) => "restored by its guardian",
-            Some(Change::NotMade) | None => "not made",
-        };
         let why = host.why.as_ref().map_or(String::new(), |why| format!("{}: {why}", host.state.words()));
         vec![
             host.host.clone(),
             part.map_or("-".to_string(), |part| part.step.to_string()),
             part.map_or("-".to_string(), |part| rates(&part.probes.before)),
             part.map_or("-".to_string(), |part| rates(&part.probes.after)),
-            change.to_string(),
+            part.map_or(Change::NotMade, |part| part.change).words().to_string(),
             why,
         ]
-    };
-    let rows: Vec<Vec<String>> = report.hosts.iter().map(row).collect();
-    table(
-        &["host", "step", "commits/s before", "after", "change", ""],
-        &[false, true, true, true, false, false],
-        &rows,
-    )
+    })
 }
 
 #[cfg(test)]

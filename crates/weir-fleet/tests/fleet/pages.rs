@@ -109,9 +109,13 @@ fn a_page_replaces_nothing_but_a_page() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     fleet.run(&["show", "slow", "--html", "/nowhere/page.html"]).says(3, &[]);
     fleet.run(&["show", "slow", "--html", file, "--sql"]).says(2, &[]);
-    fleet.run(&["show", "slow", "last", "--html", file]).says(2, &[]);
+    fleet.run(&["show", "last", "--html", file]).says(2, &[]);
+    fleet.run(&["show", "slow", "last", "--sql"]).says(2, &[]);
     let none = Fleet::new();
-    let lacking = none.run(&["show", "slow", "--html", none.path("page.html").to_str().unwrap()]);
-    lacking.says(2, &[]);
-    assert!(lacking.err.contains("no tables"), "{}", lacking.err);
+    let page = none.path("page.html");
+    for (question, words) in [("slow", "no run `last`"), ("latency", "no tables")] {
+        let lacking = none.run(&["show", question, "--html", page.to_str().unwrap()]);
+        lacking.says(2, &[]);
+        assert!(lacking.err.contains(words), "{}", lacking.err);
+    }
 }

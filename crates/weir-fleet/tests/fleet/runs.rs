@@ -183,7 +183,15 @@ fn the_last_run_is_shown_again_and_slow_hosts_are_named() {
             &if n == 4 { DOCTOR.replace("749.0", "90.0") } else { DOCTOR.to_string() },
         );
     }
-    hosts.run(&["--hosts", "db[1:6]", "doctor"]).says(0, &[]);
+    let page = hosts.path("page.html");
+    let file = page.to_str().unwrap();
+    hosts.run(&["--hosts", "db[1:6]", "--html", file, "doctor"]).says(0, &[]);
+    let first = fs::read_to_string(&page).unwrap();
+    for part in
+        ["<h1>1 of 6 hosts is slower than its peers</h1>", "<figure id=\"commits\">", "href=\"#host-4\""]
+    {
+        assert!(first.contains(part), "{part}");
+    }
     let show = |arguments: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir-fleet"));
         super::Ran::of(
@@ -195,4 +203,9 @@ fn the_last_run_is_shown_again_and_slow_hosts_are_named() {
     show(&["slow", "--json"]).says(1, &["\"schema\": \"weir.fleet.slow/1\""]);
     show(&["slow", "--peers", "9"]).says(0, &["0 of 0", "not judged, with fewer than 9 hosts"]);
     show(&["nothing"]).says(2, &[]);
+    // The page again, and with other peers.
+    show(&["--html", file]).says(0, &["6 of 6 hosts done"]);
+    assert_eq!(fs::read_to_string(&page).unwrap(), first);
+    show(&["slow", "--peers", "9", "--html", file]).says(0, &[]);
+    assert!(fs::read_to_string(&page).unwrap().contains("<h1>6 of 6 hosts are done</h1>"));
 }

@@ -68,12 +68,14 @@ fn recorders() -> Vec<(&'static str, String)> {
 }
 
 fn fleets() -> Vec<(&'static str, String)> {
-    use fleet::html::tests::{answer, many};
+    use fleet::html::tests::{answer, many, ran, rolled_out};
     let latency = html::FleetAnswer { question: "latency".into(), slow: Vec::new(), ..answer(40) };
     let empty = html::FleetAnswer { sentence: "0 facts differ".into(), ..html::FleetAnswer::default() };
     let pages =
         [("fleet", answer(40)), ("fleet-many", many()), ("fleet-latency", latency), ("fleet-empty", empty)];
-    pages.map(|(name, answer)| (name, html::fleet(&answer))).to_vec()
+    let runs = [("fleet-run", ran(20)), ("fleet-run-many", ran(400)), ("fleet-rollout", rolled_out(5))];
+    let runs = runs.map(|(name, run)| (name, html::fleet_run(&run)));
+    pages.map(|(name, answer)| (name, html::fleet(&answer))).into_iter().chain(runs).collect()
 }
 
 fn databases() -> Vec<(&'static str, String)> {

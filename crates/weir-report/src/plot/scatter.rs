@@ -56,6 +56,8 @@ pub struct ScatterFigure {
     pub references: Vec<Level>,
     /// What looks mean.
     pub key: Vec<(usize, String)>,
+    /// Whether each point has its name beside it; else those that are ringed have, and the others in a tooltip.
+    pub all_named: bool,
 }
 
 /// Draws a figure for one form of page.
@@ -143,14 +145,26 @@ fn marker(svg: &mut Svg, figure: &ScatterFigure, spot: &Spot, x: &Placed, y: &Pl
         svg.path("ring", &format!("M{} {}a9 9 0 1 0 18 0a9 9 0 1 0 -18 0z", n(at.0 - 9.0), n(at.1)));
     }
     let values = (figure.y.unit.value(spot.at.1), figure.x.unit.value(spot.at.0));
-    svg.marker(spot.look, at, &format!("{}: {} at {}", spot.label, values.0, values.1));
+    let hint = format!("{}: {} at {}", spot.label, values.0, values.1);
+    if spot.ringed || figure.all_named {
+        svg.marker(spot.look, at, &hint);
+    } else {
+        svg.marker_in_crowd(spot.look, at, &hint);
+    }
 }
+
+/// Ringed points that are named where the others are not.
+const NAMED_MOST: usize = 24;
 
 /// Names beside their points, those that matter first.
 fn names(svg: &mut Svg, figure: &ScatterFigure, taken: &[Box4], (x, y): (&Placed, &Placed), font: f64) {
     let at = |spot: &Spot| (x.at(spot.at.0), y.at(spot.at.1));
     let mut spots: Vec<&Spot> = figure.spots.iter().collect();
     spots.sort_by_key(|spot| !spot.ringed);
+    if !figure.all_named {
+        spots.retain(|spot| spot.ringed);
+        spots.truncate(NAMED_MOST);
+    }
     let wish = |s: &&Spot| Wish {
         at: at(s),
         width: if s.ringed { bold_width(&s.label, font) } else { text_width(&s.label, font) },

@@ -95,7 +95,16 @@ impl Svg {
     }
 
     /// The marker of a look around a place.
-    pub fn marker(&mut self, look: usize, (x, y): (f64, f64), hint: &str) {
+    pub fn marker(&mut self, look: usize, at: (f64, f64), hint: &str) {
+        self.marker_of("mk", look, at, hint);
+    }
+
+    /// One of many, which lie on each other.
+    pub fn marker_in_crowd(&mut self, look: usize, at: (f64, f64), hint: &str) {
+        self.marker_of("mk crowd", look, at, hint);
+    }
+
+    fn marker_of(&mut self, class: &str, look: usize, (x, y): (f64, f64), hint: &str) {
         let (n, look) = (number, look % super::LOOKS);
         let d = match look {
             0 => format!("M{} {}a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0 -7.2 0z", n(x - 3.6), n(y)),
@@ -105,7 +114,7 @@ impl Svg {
             4 => format!("M{} {}l4.3 -7.4h-8.6z", n(x), n(y + 4.7)),
             _ => format!("M{} {}h8.4M{} {}v8.4", n(x - 4.2), n(y), n(x), n(y - 4.2)),
         };
-        let class = format!("mk s{look}");
+        let class = format!("{class} s{look}");
         html! { path class=(class) d=(d) { @if !hint.is_empty() { title { (hint) } } } }
             .render_to(&mut self.out);
     }

@@ -65,6 +65,7 @@ fn traded(study: &Study<'_>) -> ScatterFigure {
         path,
         references: idle(study, &main).into_iter().collect(),
         key: vec![(TRIED, name), (FOUND, "baseline".to_string())],
+        all_named: true,
     }
 }
 

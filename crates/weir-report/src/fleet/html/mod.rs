@@ -1,8 +1,9 @@
-//! The page of a question to the tables: the verdict, and where there are devices over time, what it rests on.
+//! The page of a question to the tables: the verdict, and where there are devices over time, what it rests on. And the page of a run.
 
 mod devices;
 mod loads;
 mod map;
+mod run;
 #[cfg(test)]
 pub mod tests;
 
@@ -14,6 +15,27 @@ use weir_store::verdict::{AtLoad, Slow, Window};
 
 /// Devices that have a part of their own.
 const PARTS_MOST: usize = 24;
+
+pub use run::{Commits, Probed, Run, SlowHosts, run};
+
+/// A table of words and figures.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listing {
+    /// Its columns.
+    pub head: Vec<String>,
+    /// Which of them hold words.
+    pub words: Vec<bool>,
+    /// Its rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Listing {
+    /// With an anchor for each row, and one that each row leads to; empty where there is none.
+    fn table(&self, anchors: Vec<String>, links: Vec<String>) -> Table {
+        let (head, rows, words) = (self.head.clone(), self.rows.clone(), self.words.clone());
+        Table { head, rows, anchors, links, words, says: false }
+    }
+}
 
 /// The answer to a question.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,12 +52,8 @@ pub struct Answer {
     pub peers: u32,
     /// The verdict.
     pub sentence: String,
-    /// The columns of its table.
-    pub head: Vec<String>,
-    /// Which of the columns hold words.
-    pub words: Vec<bool>,
-    /// The rows of its table.
-    pub rows: Vec<Vec<String>>,
+    /// Its table.
+    pub listing: Listing,
     /// The devices and hosts that those rows name, in their order; empty for other questions.
     pub slow: Vec<Slow>,
     /// Devices over time.
@@ -52,19 +70,14 @@ pub struct Answer {
 pub fn fleet(answer: &Answer) -> String {
     let time = format!("{} to {} UTC", minute(answer.from_s), minute(answer.until_s));
     let parts = devices::parts(answer);
-    let links = (0..answer.rows.len()).map(|at| if at < parts { devices::anchor(at) } else { String::new() });
-    let table = Table {
-        head: answer.head.clone(),
-        rows: answer.rows.clone(),
-        links: links.collect(),
-        words: answer.words.clone(),
-        ..Table::default()
-    };
+    let rows = answer.listing.rows.len();
+    let links = (0..rows).map(|at| if at < parts { devices::anchor(at) } else { String::new() });
+    let table = answer.listing.table(Vec::new(), links.collect());
     let body = html! {
         (headline(capitalised(&answer.sentence)))
         (lede(&time))
         @if let Some(rule) = rule(answer) { (paragraph(rule)) }
-        @if !answer.rows.is_empty() { (data_table(&table)) }
+        @if rows > 0 { (data_table(&table)) }
         (maps(answer))
         (devices::section(answer))
         (loads::section(answer))

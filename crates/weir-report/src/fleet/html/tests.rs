@@ -85,9 +85,11 @@ pub fn answer(hosts: usize) -> Answer {
         slot_s: 10_800,
         peers: 6,
         sentence: "1 devices and 0 hosts are slow at equal load".into(),
-        head: ["host", "device", "cause", "peers"].map(String::from).to_vec(),
-        words: vec![true; 4],
-        rows: vec![vec!["h001".into(), SCRIPT.into(), "device".into(), slow.peers.clone()]],
+        listing: Listing {
+            head: ["host", "device", "cause", "peers"].map(String::from).to_vec(),
+            words: vec![true; 4],
+            rows: vec![vec!["h001".into(), SCRIPT.into(), "device".into(), slow.peers.clone()]],
+        },
         slow: vec![slow],
         windows,
         loads,
@@ -135,7 +137,7 @@ fn a_question_without_devices_is_a_sentence_and_a_table() {
 pub fn many() -> Answer {
     let mut many = answer(40);
     many.slow = vec![many.slow[0].clone(); 30];
-    many.rows = vec![many.rows[0].clone(); 30];
+    many.listing.rows = vec![many.listing.rows[0].clone(); 30];
     many
 }
 
@@ -144,4 +146,92 @@ fn at_most_so_many_devices_have_parts() {
     let page = fleet(&many());
     assert_eq!(page.matches("<figure id=\"device-").count(), PARTS_MOST);
     assert!(page.contains("6 more are in the table"), "{PARTS_MOST}");
+}
+
+/// A run over so many hosts: one is slow, one was not reached, and names are hostile.
+pub fn ran(hosts: usize) -> Run {
+    let commits = |n: usize| Commits {
+        host: if n == 1 { SCRIPT.to_string() } else { format!("h{n:03}") },
+        rate: if n == 1 { 16.0 } else { 700.0 + 3.0 * n as f64 },
+        p95_ns: if n == 1 { 7e7 } else { 2e6 + 2e4 * n as f64 },
+        is_slow: n == 1,
+    };
+    let row = |n: usize| {
+        vec![if n == 1 { SCRIPT.to_string() } else { format!("h{n:03}") }, "703".into(), "GOOD".into()]
+    };
+    Run {
+        command: format!("doctor --quick /srv/{IMAGE}"),
+        id: "20261125-120000-000-aaaa".into(),
+        started_at: "2026-11-25T12:00:00Z".into(),
+        headline: "1 of 20 hosts is slow".into(),
+        lede: format!("{hosts} of {} hosts done in 31.0 s", hosts + 1),
+        remarks: vec!["started within 12.0 ms of each other".into()],
+        slow: Some(SlowHosts {
+            rule: "A host is slow if ...".into(),
+            listing: Listing {
+                head: ["host", "commits/s", "cause"].map(String::from).to_vec(),
+                words: vec![true, false, true],
+                rows: vec![vec![SCRIPT.into(), "16.0".into(), "throttled".into()]],
+            },
+            evidence: vec![format!("{SCRIPT}: a volume throttled to 16 write IOPS")],
+            without_peers: vec!["h003".into()],
+        }),
+        hosts: Listing {
+            head: ["host", "commits/s", "verdict"].map(String::from).to_vec(),
+            words: vec![true, false, true],
+            rows: (0..hosts).map(row).collect(),
+        },
+        commits: (0..hosts).map(commits).collect(),
+        probes: Vec::new(),
+        folder: "/srv/fleet".into(),
+        weir_version: "0".into(),
+    }
+}
+
+/// A rollout over so many hosts that one of them took back.
+pub fn rolled_out(hosts: usize) -> Run {
+    let probed = |n: usize| {
+        let before = 700.0 + 3.0 * n as f64;
+        let after = if n == 2 { 17.0 } else { before * 1.02 };
+        Probed {
+            host: format!("h{n:03}"),
+            before: (before * 0.97, before * 1.03),
+            after: (after * 0.96, after * 1.05),
+            is_kept: n != 2,
+        }
+    };
+    Run {
+        command: "knobs apply vm.dirty_bytes=15MB".into(),
+        headline: "The change was taken back on 1 of 5 hosts".into(),
+        slow: None,
+        commits: Vec::new(),
+        probes: (0..hosts).map(probed).collect(),
+        ..ran(hosts)
+    }
+}
+
+#[test]
+fn the_page_of_a_run_has_its_hosts_and_names_the_slow() {
+    let page = run(&ran(20));
+    for part in [
+        "<h1>1 of 20 hosts is slow</h1>",
+        "20 of 21 hosts done in 31.0 s",
+        "<figure id=\"commits\">",
+        "a volume throttled to 16 write IOPS",
+        "too few hosts of their kind",
+        "&lt;script&gt;alert(1)&lt;/script&gt;: 70.0 ms at 16 commits/s",
+        "Started within 12.0 ms",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("<script") && !page.contains("<img"));
+    let page = run(&rolled_out(5));
+    assert!(page.contains("<figure id=\"probes\">") && !page.contains("id=\"slow\""), "{page}");
+    assert!(page.contains("<title>h002: 17.1 commits/s"), "{page}");
+}
+
+#[test]
+fn a_run_without_figures_is_a_table() {
+    let page = run(&Run { commits: Vec::new(), slow: None, ..ran(3) });
+    assert!(!page.contains("<svg") && page.contains("h002"), "{page}");
 }

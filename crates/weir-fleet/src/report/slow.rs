@@ -1,0 +1,114 @@
+//! Slow hosts of a run, in words.
+
+use serde_json::{Value, json};
+use weir_core::printable;
+use weir_core::units::{Nanos, significant};
+use weir_report::html::FleetSlowHosts;
+
+use super::{Listing, Report};
+use crate::slow::{self, Cause, Judged};
+
+/// Hosts of a run that it takes to say what is usual.
+pub const PEERS: u32 = 4;
+
+/// Hosts of a run, judged.
+pub struct SlowHosts {
+    run: String,
+    peers: u32,
+    judged: Vec<Judged>,
+    /// Those with too few peers.
+    alone: Vec<String>,
+}
+
+impl SlowHosts {
+    /// Of a run, with so many hosts at least that say what is usual.
+    pub fn of(report: &Report, peers: u32) -> SlowHosts {
+        let hosts: Vec<_> = report.hosts.iter().map(|host| (host.host.as_str(), &host.figures)).collect();
+        let (judged, alone) = slow::judge(&hosts, peers as usize);
+        SlowHosts { run: report.id.clone(), peers, judged, alone }
+    }
+
+    /// The slow ones, the slowest first.
+    pub fn slow(&self) -> impl Iterator<Item = &Judged> {
+        self.judged.iter().filter(|host| host.slow)
+    }
+
+    /// How many were compared.
+    pub fn compared(&self) -> usize {
+        self.judged.len()
+    }
+
+    fn sentence(&self) -> String {
+        format!("{} of {} hosts are slow", self.slow().count(), self.compared())
+    }
+
+    fn listing(&self) -> Listing {
+        const HEAD: &[&str] = &["host", "commits/s", "peers'", "p95", "peers'", "peers", "cause"];
+        Listing::of(HEAD, &[false, true, true, true, true, true, false], self.slow(), |host| {
+            let time = |ns: f64| Nanos(ns as u64).to_string();
+            let p95 = |of: fn(&slow::Against) -> f64| {
+                host.p95_ns.as_ref().map_or("-".to_string(), |p95| time(of(p95)))
+            };
+            vec![
+                host.host.clone(),
+                significant(host.rate.value),
+                significant(host.rate.median),
+                p95(|p95| p95.value),
+                p95(|p95| p95.median),
+                host.peers.to_string(),
+                host.cause.unwrap_or(Cause::Unknown).words().to_string(),
+            ]
+        })
+    }
+
+    /// What the causes stand on.
+    fn evidence(&self) -> Vec<String> {
+        let said = |host: &Judged| {
+            let settings = host.settings.as_ref().map(|words| format!("its settings differ: {words}"));
+            let all = [host.evidence.clone(), settings].into_iter().flatten();
+            all.map(|words| format!("{}: {words} ({})", host.host, host.group)).collect::<Vec<_>>()
+        };
+        self.slow().flat_map(said).collect()
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = format!(
+            "run {}: {} (more than 3.5 robust deviations and 30 % worse than the median of their peers)\n{}",
+            self.run,
+            self.sentence(),
+            self.listing().text()
+        );
+        for sentence in self.evidence() {
+            out.push_str(&sentence);
+            out.push('\n');
+        }
+        if !self.alone.is_empty() {
+            out.push_str(&format!(
+                "not judged, with fewer than {} hosts of their model: {}\n",
+                self.peers,
+                self.alone.join(", ")
+            ));
+        }
+        printable::lines(&out).into_owned()
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        json!({ "schema": "weir.fleet.slow/1", "run": self.run, "hosts": self.judged, "without_peers": self.alone })
+    }
+
+    /// For a page.
+    pub fn on_a_page(&self) -> FleetSlowHosts {
+        FleetSlowHosts {
+            rule: format!(
+                "A host is compared with its peers: at least {} hosts with the same file system, device and queue settings. It is slow if its commits a second, \
+                 or their 95th percentile, are 30 % and 3.5 robust deviations worse than the median of its peers.",
+                self.peers
+            ),
+            listing: self.listing().on_a_page(),
+            evidence: self.evidence(),
+            without_peers: self.alone.clone(),
+        }
+    }
+}
