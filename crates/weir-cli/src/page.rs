@@ -46,10 +46,14 @@ pub fn check(path: &Path, form: Form) -> anyhow::Result<()> {
         let what = format!("cannot write {}: {} is not a folder", path.display(), folder.display());
         return Err(Lacking { what, hint }.into());
     }
-    Ok(())
+    // Who cannot write there learns it now, and not after the work.
+    match Output::create(path, 0o600) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Lacking { what: format!("cannot write {}: {error}", path.display()), hint }.into()),
+    }
 }
 
-/// Whether a regular file begins as every one of its form by weir does. Links are not followed: they may lead to a device.
+/// Whether a regular file is empty, or begins as every one of its form by weir does. Links are not followed: they may lead to a device.
 fn begins(path: &Path, opening: &str) -> bool {
     let mut head = Vec::new();
     let mut read = || {
@@ -57,7 +61,7 @@ fn begins(path: &Path, opening: &str) -> bool {
         let file = folder.open_file(path.file_name().unwrap_or_default(), Access::Read)?;
         file.take(opening.len() as u64).read_to_end(&mut head)
     };
-    read().is_ok() && head == opening.as_bytes()
+    read().is_ok() && (head.is_empty() || head == opening.as_bytes())
 }
 
 #[cfg(test)]
@@ -78,6 +82,10 @@ mod tests {
         write(&path, &page.replace("first", "second"), form, 0o644).unwrap();
         assert!(fs::read_to_string(&path).unwrap().ends_with("second"));
 
+        let empty = dir.path().join("empty.html");
+        fs::write(&empty, "").unwrap();
+        write(&empty, &page, form, 0o600).unwrap();
+
         let other = dir.path().join("notes.html");
         fs::write(&other, "<!doctype html>\nmine").unwrap();
         let link = dir.path().join("link.html");
@@ -86,6 +94,6 @@ mod tests {
             assert!(write(refused, &page, form, 0o644).unwrap_err().is::<Usage>(), "{}", refused.display());
         }
         assert_eq!(fs::read_to_string(&other).unwrap(), "<!doctype html>\nmine");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "a temporary file was left");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4, "a temporary file was left");
     }
 }

@@ -113,7 +113,7 @@ pub struct RunArgs {
     /// With --canary: the folder on the hosts where commits are probed before and after the change
     #[arg(long, value_name = "DIR", requires = "canary")]
     pub probe: Option<String>,
-    /// With --canary: length of a probe; there are two before and two after, and four more where these are worse
+    /// With --canary: length of a probe; there are two before and two after, and up to four more where these are worse
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub probe_time: Nanos,
     /// With --canary: take the change back where commits are worse by more than this

@@ -131,9 +131,11 @@ fn of_result(document: &Run) -> Figures {
     Figures { verdict: short(job.error.as_deref().unwrap_or(headline)), commits, ..Figures::default() }
 }
 
-/// A number that can be a rate or a time.
+/// A number that can be a rate or a time in ns: nobody measures more, and less is nothing.
 fn figure(value: Option<f64>) -> Option<f64> {
-    value.filter(|value| value.is_finite() && *value >= 0.0)
+    const LEAST: f64 = 1e-6;
+    let value = value.filter(|value| (0.0..=1e15).contains(value))?;
+    Some(if value < LEAST { 0.0 } else { value })
 }
 
 /// The `12.3 MB/s` in a fact.
@@ -192,9 +194,12 @@ mod tests {
             "{\"schema\":\"weir.doctor/1\",\"measurements\":7,\"headline\":[],\"facts\":{\"a\":1}}",
             "{\"schema\":\"weir.result/1\",\"jobs\":[[]]}",
             "{\"schema\":\"weir.result/1\",\"jobs\":[{\"headline\":\"commit\",\"classes\":{\"commit\":{\"iops\":-1e308}}}]}",
+            "{\"schema\":\"weir.result/1\",\"jobs\":[{\"headline\":\"commit\",\"classes\":{\"commit\":{\"iops\":1.7e308}}}]}",
         ] {
             assert_eq!(read(hostile).commits, None, "{hostile}");
         }
+        let least = "{\"schema\":\"weir.result/1\",\"jobs\":[{\"headline\":\"commit\",\"classes\":{\"commit\":{\"iops\":5e-324}}}]}";
+        assert_eq!(read(least).commits.map(|commits| commits.rate), Some(0.0));
         assert_eq!(read("\u{1b}[2J\u{9b}x").verdict, "\u{fffd}[2J\u{fffd}x");
         assert!(read(&"x".repeat(1 << 20)).verdict.chars().count() < 300);
     }

@@ -27,9 +27,10 @@ pub fn harm(probes: &Probes, percent: f64) -> Option<String> {
     if !before.is_empty() && !after.is_empty() && highest * worse < lowest {
         return Some(format!("{highest:.0} commits/s after it, at least {lowest:.0} before"));
     }
-    let tails = |all: &[Commits]| -> Option<Vec<u64>> { all.iter().map(|commits| commits.p95_ns).collect() };
-    let (before, after) = (tails(&probes.before)?, tails(&probes.after)?);
-    let (slowest, quickest) = (before.into_iter().max()?, after.into_iter().min()?);
+    let known: Option<Vec<u64>> = probes.before.iter().map(|commits| commits.p95_ns).collect();
+    let slowest = known?.into_iter().max()?;
+    // One after the change that had too few commits for it does not speak for the change.
+    let quickest = probes.after.iter().filter_map(|commits| commits.p95_ns).min()?;
     (quickest as f64 > slowest as f64 * worse)
         .then(|| format!("p95 of commits {} after it, at most {} before", Nanos(quickest), Nanos(slowest)))
 }
@@ -99,6 +100,18 @@ mod tests {
             assert_eq!(harm(&probes, 20.0).as_deref(), expected, "{probes:?}");
         }
         assert_eq!(harm(&Probes::default(), 20.0), None);
+        // It got worse from probe to probe, until there were no commits for a percentile.
+        let worse = Probes {
+            before: vec![probe(1000.0, 2), probe(1000.0, 2)],
+            after: vec![probe(950.0, 9), probe(950.0, 9), Commits::default()],
+        };
+        assert_eq!(
+            harm(&worse, 20.0).as_deref(),
+            Some("p95 of commits 9.00 ms after it, at most 2.00 ms before")
+        );
+        let few =
+            Probes { before: vec![probe(62.0, 2)], after: vec![Commits { p95_ns: None, ..probe(58.0, 2) }] };
+        assert_eq!(harm(&few, 20.0), None, "too few for a percentile, and as many as before");
         let stopped = Probes { before: vec![probe(10.0, 1)], after: vec![Commits::default()] };
         assert!(harm(&stopped, 20.0).is_some(), "no commit at all");
     }

@@ -39,6 +39,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let begun = Timestamp::now();
     let plan = plan(args, rules.as_ref(), begun)?;
     // Said before minutes of work, not after.
+    if args.junit.is_some() && args.junit == args.html {
+        return Err(usage("--junit and --html name the same file", ""));
+    }
     args.junit.iter().try_for_each(|path| page::check(path, JUNIT))?;
     args.html.iter().try_for_each(|path| page::check(path, PAGE))?;
     say!("{}: {} hosts", plan.id, hosts.len());
@@ -59,16 +62,23 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
         hosts: reports,
     };
     let kept = plan.store.save(&report)?;
-    print(&if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report::text(&report) })?;
-    if let Some(path) = &args.junit {
-        page::write(path, &report::junit(&report), JUNIT, 0o644)?;
-    }
-    if let Some(path) = &args.html {
-        let slow = SlowHosts::of(&report, PEERS);
-        page::write(path, &report::page(&report, &slow, plan.store.root()), PAGE, 0o644)?;
-    }
+    let files = files(args, &report, &plan);
+    let printed =
+        print(&if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report::text(&report) });
     say!("summary: {}", kept.display());
+    files.and(printed)?;
     Ok(report.code())
+}
+
+/// Reports in files, each whatever becomes of the other.
+fn files(args: &RunArgs, report: &Report, plan: &Plan) -> anyhow::Result<()> {
+    let junit =
+        args.junit.iter().try_for_each(|path| page::write(path, &report::junit(report), JUNIT, 0o644));
+    let html = args.html.iter().try_for_each(|path| {
+        let slow = SlowHosts::of(report, PEERS);
+        page::write(path, &report::page(report, &slow, plan.store.root()), PAGE, 0o644)
+    });
+    junit.and(html)
 }
 
 /// Writes to standard output.

@@ -1,12 +1,13 @@
 //! `weir fleet show`.
 
+use weir_cli::failure::usage;
 use weir_store::questions::Question;
 
 use crate::archive::Archive;
 use crate::cli::{Asking, ShowArgs, What};
 use crate::page::{self, PAGE};
 use crate::questions;
-use crate::report::{self, PEERS, SlowHosts};
+use crate::report::{self, PEERS, Report, SlowHosts};
 use crate::run::print;
 use crate::store::Store;
 
@@ -52,8 +53,14 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
 fn slow_of_run(run: &str, asking: &Asking) -> anyhow::Result<u8> {
     asking.html.iter().try_for_each(|path| page::check(path, PAGE))?;
     let results = Store::new(asking.engine.folder.into.as_deref())?;
-    let report =
-        results.load(run, |report| report.hosts.iter().any(|host| host.figures.commits.is_some()))?;
+    let has_figures = |report: &Report| report.hosts.iter().any(|host| host.figures.commits.is_some());
+    let report = results.load(run, |report| !report.is_rollout() && has_figures(report))?;
+    if report.is_rollout() {
+        return Err(usage(
+            format!("run {} rolled a change out, and its hosts were probed at different times", report.id),
+            "name a run of `doctor` or `bench`",
+        ));
+    }
     let slow = SlowHosts::of(&report, asking.period.peers.unwrap_or(PEERS));
     if let Some(path) = &asking.html {
         page::write(path, &report::page(&report, &slow, results.root()), PAGE, 0o644)?;

@@ -237,6 +237,12 @@ impl Report {
         self.hosts.iter().any(|host| host.rollout.is_some())
     }
 
+    /// Whether its figures are those of commits; those of a bench may be of reads.
+    pub fn has_commits(&self) -> bool {
+        let measured = self.hosts.iter().filter(|host| host.figures.commits.is_some());
+        self.kind != "bench" || measured.into_iter().all(|host| host.figures.verdict == "commit")
+    }
+
     /// How many hosts ended well.
     pub fn done(&self) -> usize {
         self.hosts.iter().filter(|host| host.state == State::Done).count()

@@ -18,6 +18,8 @@ pub struct SlowHosts {
     judged: Vec<Judged>,
     /// Those with too few peers.
     alone: Vec<String>,
+    /// Whether file systems and devices are known.
+    examined: bool,
 }
 
 impl SlowHosts {
@@ -25,12 +27,23 @@ impl SlowHosts {
     pub fn of(report: &Report, peers: u32) -> SlowHosts {
         let hosts: Vec<_> = report.hosts.iter().map(|host| (host.host.as_str(), &host.figures)).collect();
         let (judged, alone) = slow::judge(&hosts, peers as usize);
-        SlowHosts { run: report.id.clone(), peers, judged, alone }
+        let examined = report.hosts.iter().any(|host| host.figures.examination.is_some());
+        SlowHosts { run: report.id.clone(), peers, judged, alone, examined }
     }
 
     /// The slow ones, the slowest first.
     pub fn slow(&self) -> impl Iterator<Item = &Judged> {
         self.judged.iter().filter(|host| host.slow)
+    }
+
+    /// Whether there is anything to compare.
+    pub fn has_figures(&self) -> bool {
+        !(self.judged.is_empty() && self.alone.is_empty())
+    }
+
+    /// Whether a host is slow.
+    pub fn is_slow(&self, host: &str) -> bool {
+        self.slow().any(|slow| slow.host == host)
     }
 
     /// How many were compared.
@@ -102,9 +115,17 @@ impl SlowHosts {
     pub fn on_a_page(&self) -> FleetSlowHosts {
         FleetSlowHosts {
             rule: format!(
-                "A host is compared with its peers: at least {} hosts with the same file system, device and queue settings. It is slow if its commits a second, \
-                 or their 95th percentile, are 30 % and 3.5 robust deviations worse than the median of its peers.",
-                self.peers
+                "A host is compared with its peers: {}. It is slow if its rate, or its 95th percentile, is 30 % and 3.5 robust deviations worse than the \
+                 median of its peers.",
+                if self.examined {
+                    format!(
+                        "hosts with the same file system, device and queue settings; where there are fewer than {0} of them, those with the same \
+                         file system and device, {0} at least",
+                        self.peers
+                    )
+                } else {
+                    format!("all hosts of the run, {} at least", self.peers)
+                }
             ),
             listing: self.listing().on_a_page(),
             evidence: self.evidence(),

@@ -81,8 +81,10 @@ fn plain(report: &Report) -> Listing {
 }
 
 fn with_commits(report: &Report) -> Listing {
-    const HEAD: &[&str] = &["host", "commits/s", "p50", "p95", "p99", "took", "verdict"];
-    Listing::of(HEAD, &[false, true, true, true, true, true, false], &report.hosts, |host| {
+    const OF_COMMITS: &[&str] = &["host", "commits/s", "p50", "p95", "p99", "took", "verdict"];
+    const OF_OTHERS: &[&str] = &["host", "operations/s", "p50", "p95", "p99", "took", "verdict"];
+    let head = if report.has_commits() { OF_COMMITS } else { OF_OTHERS };
+    Listing::of(head, &[false, true, true, true, true, true, false], &report.hosts, |host| {
         let commits = host.figures.commits;
         vec![
             host.host.clone(),

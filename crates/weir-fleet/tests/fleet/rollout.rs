@@ -46,6 +46,20 @@ fn harm_on_one_host_takes_the_change_back_on_all() {
 }
 
 #[test]
+fn harm_that_passes_by_itself_is_a_neighbours() {
+    for (probes, code, change, after) in
+        [("3", 0, "kept", "100 100 100 1000"), ("6", 1, "rolled back", "100 100 100 100 100 100")]
+    {
+        let hosts = Hosts::new();
+        hosts.set("db3", "harmed", probes);
+        let ran = roll(&hosts, &[]);
+        ran.says(code, &[]);
+        let row = ran.out.lines().find(|line| line.starts_with("db3 ")).unwrap();
+        assert!(row.contains(change) && row.contains(&format!("1000 1000  {after}  ")), "{row}");
+    }
+}
+
+#[test]
 fn a_host_that_fails_takes_the_change_back_on_all() {
     for (file, why) in [
         ("refuses", "no knob is called so"),

@@ -25,7 +25,7 @@ pub use cells::{CellFigure, HeatText};
 pub use map::{MapCell, MapFigure, MapRow};
 pub use multiples::{Cell, MultiplesFigure, Strip};
 pub use scale::{Axis, Scale};
-pub use scatter::{Level, ScatterFigure, Spot};
+pub use scatter::{Level, NAMED_MOST, ScatterFigure, Spot};
 pub use small::{SmallFigure, SmallPoint, SmallScales, svg as small_svg};
 pub use stack::{Stack, StackFigure};
 pub use unit::Unit;

@@ -2,6 +2,9 @@
 
 use super::unit::Unit;
 
+/// What a logarithmic axis can show.
+const LOG_RANGE: std::ops::RangeInclusive<f64> = 1e-12..=1e24;
+
 /// Share of a [`Scale::LogOrZero`] axis that lies below the smallest decade, for zero.
 const ROOM_FOR_ZERO: f64 = 0.1;
 
@@ -60,7 +63,8 @@ impl Axis {
 
     /// The range that shows all `values`; those a logarithm cannot show are left out.
     pub fn range(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
-        let usable = |v: &f64| v.is_finite() && (!self.is_log() || *v > 0.0);
+        // A logarithmic axis has a tick for each decade.
+        let usable = |v: &f64| v.is_finite() && (!self.is_log() || LOG_RANGE.contains(v));
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.chain(self.include.iter().copied()).filter(usable) {
             low = low.min(value);

@@ -153,8 +153,8 @@ fn marker(svg: &mut Svg, figure: &ScatterFigure, spot: &Spot, x: &Placed, y: &Pl
     }
 }
 
-/// Ringed points that are named where the others are not.
-const NAMED_MOST: usize = 24;
+/// Ringed points that are named where the others are not: the first of them.
+pub const NAMED_MOST: usize = 24;
 
 /// Names beside their points, those that matter first.
 fn names(svg: &mut Svg, figure: &ScatterFigure, taken: &[Box4], (x, y): (&Placed, &Placed), font: f64) {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::Listing;
 use crate::page::{self, Page, Table, date, headline, lede, page, paragraph, section};
-use crate::plot::{Axis, Scale, ScatterFigure, Spot, Unit};
+use crate::plot::{Axis, NAMED_MOST, Scale, ScatterFigure, Spot, Unit};
 
 /// Colour and marker of a host like its peers, of a change that was kept, ...
 const USUAL: usize = 0;
@@ -14,15 +14,13 @@ const MARKED: usize = 1;
 /// A run over many hosts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Run {
-    /// What ran there.
-    pub command: String,
     /// Its name.
     pub id: String,
     /// When it started, RFC 3339.
     pub started_at: String,
     /// What a reader should take from it.
     pub headline: String,
-    /// How many hosts are done, and when.
+    /// What ran, how many hosts are done, and when.
     pub lede: String,
     /// Sentences about the run as a whole.
     pub remarks: Vec<String>,
@@ -30,9 +28,13 @@ pub struct Run {
     pub slow: Option<SlowHosts>,
     /// All hosts.
     pub hosts: Listing,
-    /// Of hosts that measured commits.
+    /// Whether the operations are commits.
+    pub has_commits: bool,
+    /// Of hosts that measured them, in the order in which they are named where there is no room for all.
     pub commits: Vec<Commits>,
-    /// Of hosts of a rollout that were probed before and after.
+    /// Hosts that measured too few of them to be drawn.
+    pub undrawn: Vec<String>,
+    /// Of hosts of a rollout that were probed before and after, in such an order.
     pub probes: Vec<Probed>,
     /// The folder of results.
     pub folder: String,
@@ -87,7 +89,6 @@ pub fn run(run: &Run) -> String {
     let body = html! {
         (headline(&run.headline))
         (lede(&run.lede))
-        (page::typed(format!("weir fleet run {}", run.command)))
         @if let Some(hosts) = &run.slow { (slow_hosts(run, hosts)) }
         (commits(run, &slow))
         (probes(run))
@@ -125,10 +126,20 @@ fn slow_hosts(run: &Run, slow: &SlowHosts) -> Markup {
     section("slow", "Slow hosts", body)
 }
 
+/// Who is named beside a point: all of them, or as many as there is room for.
+fn with_names(count: usize, all: &str, first: &str) -> String {
+    match count {
+        0 => String::new(),
+        count if count > NAMED_MOST => format!(", {first} {NAMED_MOST} with their names"),
+        _ => format!(", {all} with their names"),
+    }
+}
+
 fn commits(run: &Run, slow: &[&str]) -> Markup {
     if run.commits.is_empty() {
         return Markup::default();
     }
+    let operations = if run.has_commits { "commits" } else { "operations" };
     let spot = |host: &Commits| Spot {
         at: (host.rate, host.p95_ns),
         x_interval: None,
@@ -143,18 +154,30 @@ fn commits(run: &Run, slow: &[&str]) -> Markup {
     };
     let figure = ScatterFigure {
         id: "commits".to_string(),
-        title: "Commits of one thread, by host".to_string(),
-        finding: "Each point is a host, slow ones with their names; point at one to read its figures. Further down and to the right is better."
-            .to_string(),
-        x: Axis::x("commits", Unit::Count("commits/s"), Scale::Log),
-        y: Axis::y("95th percentile of a commit", Unit::Latency, Scale::Log),
+        title: format!("Rate and 95th percentile of {operations}"),
+        finding: format!(
+            "Each point is a host{}; point at one to read its figures. Further down and to the right is better.",
+            with_names(run.commits.iter().filter(|host| host.is_slow).count(), "slow ones", "the slowest")
+        ),
+        x: Axis::x(
+            operations,
+            Unit::Count(if run.has_commits { "commits/s" } else { "operations/s" }),
+            Scale::Log,
+        ),
+        y: Axis::y(format!("95th percentile of {operations}"), Unit::Latency, Scale::Log),
         spots: run.commits.iter().map(spot).collect(),
         path: Vec::new(),
         references: Vec::new(),
         key,
         all_named: false,
     };
-    section("commits-by-host", "Commits by host", page::scatter(&figure, &Table::default()))
+    let body = html! {
+        (page::scatter(&figure, &Table::default()))
+        @if !run.undrawn.is_empty() {
+            (paragraph(format!("Not drawn, with too few operations for a 95th percentile: {}.", run.undrawn.join(", "))))
+        }
+    };
+    section("commits-by-host", if run.has_commits { "Commits by host" } else { "Operations by host" }, body)
 }
 
 fn probes(run: &Run) -> Markup {
@@ -170,7 +193,7 @@ fn probes(run: &Run) -> Markup {
         look: if host.is_kept { USUAL } else { MARKED },
         ringed: !host.is_kept,
     };
-    // Both axes have the same range, so that the line where nothing changed goes from corner to corner.
+    // Both axes reach over all rates, so that the line where nothing changed crosses the drawing.
     let rates = run.probes.iter().flat_map(|host| [host.before.0, host.before.1, host.after.0, host.after.1]);
     let rates = rates.filter(|rate| *rate > 0.0);
     let (least, most) = (rates.clone().fold(f64::INFINITY, f64::min), rates.fold(0.0, f64::max));
@@ -178,8 +201,14 @@ fn probes(run: &Run) -> Markup {
     let figure = ScatterFigure {
         id: "probes".to_string(),
         title: "Commits before the change and after it".to_string(),
-        finding: "Each point is a host with the range of its probes, those without the change with their names. The dashed line is where nothing changed; below it, commits are slower."
-            .to_string(),
+        finding: format!(
+            "Each point is a host with the range of its probes{}. The dashed line is where nothing changed; below it, commits are slower.",
+            with_names(
+                run.probes.iter().filter(|host| !host.is_kept).count(),
+                "those that did not keep the change",
+                "of those that did not keep the change the most harmed"
+            )
+        ),
         x: axis(Axis::x("before the change", Unit::Count("commits/s"), Scale::Log)),
         // After it there may be none.
         y: axis(Axis::y("after it", Unit::Count("commits/s"), Scale::LogOrZero)),

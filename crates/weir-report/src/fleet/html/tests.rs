@@ -160,11 +160,10 @@ pub fn ran(hosts: usize) -> Run {
         vec![if n == 1 { SCRIPT.to_string() } else { format!("h{n:03}") }, "703".into(), "GOOD".into()]
     };
     Run {
-        command: format!("doctor --quick /srv/{IMAGE}"),
         id: "20261125-120000-000-aaaa".into(),
         started_at: "2026-11-25T12:00:00Z".into(),
         headline: "1 of 20 hosts is slow".into(),
-        lede: format!("{hosts} of {} hosts done in 31.0 s", hosts + 1),
+        lede: format!("doctor --quick /srv/{IMAGE}: {hosts} of {} hosts done in 31.0 s", hosts + 1),
         remarks: vec!["started within 12.0 ms of each other".into()],
         slow: Some(SlowHosts {
             rule: "A host is slow if ...".into(),
@@ -182,6 +181,8 @@ pub fn ran(hosts: usize) -> Run {
             rows: (0..hosts).map(row).collect(),
         },
         commits: (0..hosts).map(commits).collect(),
+        has_commits: true,
+        undrawn: vec!["h002".into()],
         probes: Vec::new(),
         folder: "/srv/fleet".into(),
         weir_version: "0".into(),
@@ -201,8 +202,8 @@ pub fn rolled_out(hosts: usize) -> Run {
         }
     };
     Run {
-        command: "knobs apply vm.dirty_bytes=15MB".into(),
-        headline: "The change was taken back on 1 of 5 hosts".into(),
+        headline: "The change, of 5 hosts: rolled back on 5".into(),
+        lede: "knobs apply vm.dirty_bytes=15MB: 0 of 5 hosts done in 31.0 s".into(),
         slow: None,
         commits: Vec::new(),
         probes: (0..hosts).map(probed).collect(),
