@@ -27,12 +27,23 @@ pub fn harm(probes: &Probes, percent: f64) -> Option<String> {
     if !before.is_empty() && !after.is_empty() && highest * worse < lowest {
         return Some(format!("{highest:.0} commits/s after it, at least {lowest:.0} before"));
     }
-    let known: Option<Vec<u64>> = probes.before.iter().map(|commits| commits.p95_ns).collect();
-    let slowest = known?.into_iter().max()?;
-    // One after the change that had too few commits for it does not speak for the change.
-    let quickest = probes.after.iter().filter_map(|commits| commits.p95_ns).min()?;
-    (quickest as f64 > slowest as f64 * worse)
-        .then(|| format!("p95 of commits {} after it, at most {} before", Nanos(quickest), Nanos(slowest)))
+    let worse_tail =
+        |of| tails(probes, of).map(|(slowest, quickest)| quickest as f64 > slowest as f64 * worse);
+    // A percentile beside a step of the distribution, as a throttle makes one, jumps by itself; a slower device moves both.
+    if worse_tail(|commits| commits.p95_ns) != Some(true)
+        || worse_tail(|commits| commits.p99_ns) == Some(false)
+    {
+        return None;
+    }
+    let (slowest, quickest) = tails(probes, |commits| commits.p95_ns)?;
+    Some(format!("p95 of commits {} after it, at most {} before", Nanos(quickest), Nanos(slowest)))
+}
+
+/// A percentile: the largest before, and the smallest after; nothing where a probe before had too few commits for it.
+fn tails(probes: &Probes, of: fn(&Commits) -> Option<u64>) -> Option<(u64, u64)> {
+    let before: Option<Vec<u64>> = probes.before.iter().map(of).collect();
+    // One after the change that had too few does not speak for the change.
+    Some((before?.into_iter().max()?, probes.after.iter().filter_map(of).min()?))
 }
 
 /// Steps of a rollout: how many hosts have the change after each.
@@ -109,6 +120,11 @@ mod tests {
             harm(&worse, 20.0).as_deref(),
             Some("p95 of commits 9.00 ms after it, at most 2.00 ms before")
         );
+        // The throttle holds 5 % of commits for 26 ms, with the change and without it.
+        let step = |p95_ms, p99_ms: u64| Commits { p99_ns: Some(p99_ms * 1_000_000), ..probe(197.0, p95_ms) };
+        let at_a_step = |p99_ms| Probes { before: vec![step(3, 26); 2], after: vec![step(26, p99_ms); 6] };
+        assert_eq!(harm(&at_a_step(27), 20.0), None);
+        assert!(harm(&at_a_step(52), 20.0).is_some(), "the whole tail is slower");
         let few =
             Probes { before: vec![probe(62.0, 2)], after: vec![Commits { p95_ns: None, ..probe(58.0, 2) }] };
         assert_eq!(harm(&few, 20.0), None, "too few for a percentile, and as many as before");
