@@ -23,7 +23,7 @@ pub struct Form {
 /// # Errors
 /// As [`check`], and of the file system.
 pub fn write(path: &Path, text: &str, form: Form, mode: u32) -> anyhow::Result<()> {
-    check(path, form)?;
+    replaceable(path, form)?;
     let written = Output::create(path, mode).and_then(|mut output| {
         output.write_all(text.as_bytes())?;
         output.commit()
@@ -36,6 +36,18 @@ pub fn write(path: &Path, text: &str, form: Form, mode: u32) -> anyhow::Result<(
 /// # Errors
 /// Something else is there, or its folder is missing.
 pub fn check(path: &Path, form: Form) -> anyhow::Result<()> {
+    replaceable(path, form)?;
+    // Who cannot write there learns it now, and not after the work.
+    match Output::create(path, 0o600) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let hint = Some(format!("name another file for the {}", form.name));
+            Err(Lacking { what: format!("cannot write {}: {error}", path.display()), hint }.into())
+        }
+    }
+}
+
+fn replaceable(path: &Path, form: Form) -> anyhow::Result<()> {
     let hint = Some(format!("name another file for the {}", form.name));
     if path.symlink_metadata().is_ok() && !begins(path, form.opening) {
         let what = format!("{} exists and is not a {} of weir's", path.display(), form.name);
@@ -46,11 +58,7 @@ pub fn check(path: &Path, form: Form) -> anyhow::Result<()> {
         let what = format!("cannot write {}: {} is not a folder", path.display(), folder.display());
         return Err(Lacking { what, hint }.into());
     }
-    // Who cannot write there learns it now, and not after the work.
-    match Output::create(path, 0o600) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Lacking { what: format!("cannot write {}: {error}", path.display()), hint }.into()),
-    }
+    Ok(())
 }
 
 /// Whether a regular file is empty, or begins as every one of its form by weir does. Links are not followed: they may lead to a device.

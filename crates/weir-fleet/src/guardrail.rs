@@ -27,16 +27,12 @@ pub fn harm(probes: &Probes, percent: f64) -> Option<String> {
     if !before.is_empty() && !after.is_empty() && highest * worse < lowest {
         return Some(format!("{highest:.0} commits/s after it, at least {lowest:.0} before"));
     }
-    let worse_tail =
-        |of| tails(probes, of).map(|(slowest, quickest)| quickest as f64 > slowest as f64 * worse);
+    let is_worse = |(slowest, quickest): &(u64, u64)| *quickest as f64 > *slowest as f64 * worse;
+    let (slowest, quickest) = tails(probes, |commits| commits.p95_ns).filter(is_worse)?;
     // A percentile beside a step of the distribution, as a throttle makes one, jumps by itself; a slower device moves both.
-    if worse_tail(|commits| commits.p95_ns) != Some(true)
-        || worse_tail(|commits| commits.p99_ns) == Some(false)
-    {
-        return None;
-    }
-    let (slowest, quickest) = tails(probes, |commits| commits.p95_ns)?;
-    Some(format!("p95 of commits {} after it, at most {} before", Nanos(quickest), Nanos(slowest)))
+    let p99 = tails(probes, |commits| commits.p99_ns);
+    p99.is_none_or(|p99| is_worse(&p99))
+        .then(|| format!("p95 of commits {} after it, at most {} before", Nanos(quickest), Nanos(slowest)))
 }
 
 /// A percentile: the largest before, and the smallest after; nothing where a probe before had too few commits for it.

@@ -74,10 +74,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
 fn files(args: &RunArgs, report: &Report, plan: &Plan) -> anyhow::Result<()> {
     let junit =
         args.junit.iter().try_for_each(|path| page::write(path, &report::junit(report), JUNIT, 0o644));
-    let html = args.html.iter().try_for_each(|path| {
-        let slow = SlowHosts::of(report, PEERS);
-        page::write(path, &report::page(report, &slow, plan.store.root()), PAGE, 0o644)
-    });
+    let html = args
+        .html
+        .iter()
+        .try_for_each(|path| page::of_run(path, report, &SlowHosts::of(report, PEERS), plan.store.root()));
     junit.and(html)
 }
 

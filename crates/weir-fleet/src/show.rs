@@ -19,8 +19,7 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
             let results = Store::new(args.folder.into.as_deref())?;
             let report = results.load(&args.run, |_| true)?;
             if let Some(path) = &args.html {
-                let slow = SlowHosts::of(&report, PEERS);
-                page::write(path, &report::page(&report, &slow, results.root()), PAGE, 0o644)?;
+                page::of_run(path, &report, &SlowHosts::of(&report, PEERS), results.root())?;
             }
             print(&if args.json {
                 serde_json::to_string_pretty(&report)? + "\n"
@@ -63,7 +62,7 @@ fn slow_of_run(run: &str, asking: &Asking) -> anyhow::Result<u8> {
     }
     let slow = SlowHosts::of(&report, asking.period.peers.unwrap_or(PEERS));
     if let Some(path) = &asking.html {
-        page::write(path, &report::page(&report, &slow, results.root()), PAGE, 0o644)?;
+        page::of_run(path, &report, &slow, results.root())?;
     }
     print(&if asking.json { serde_json::to_string_pretty(&slow.json())? + "\n" } else { slow.text() })?;
     Ok(u8::from(slow.slow().next().is_some()))
