@@ -54,7 +54,7 @@ fn how_a_server_scales_is_said_of_both_families() {
         );
         all_measured(&record);
         let shown = weir.run(folder.path(), &["results", "show", "last"]);
-        assert!(shown.stdout.contains("weir db scale: Of the numbers tried,"), "{shown:?}");
+        assert!(shown.unwrapped().contains("weir db scale: Of the numbers tried,"), "{shown:?}");
         assert!(
             shown.stdout.contains("Universal Scalability Law") && shown.stdout.contains("4 connections"),
             "{shown:?}"

@@ -165,6 +165,6 @@ fn a_server_that_dies_ends_the_run_with_an_intact_record() {
         assert!(record["extra"]["error"].is_string() && record["ended_early"].is_string());
         assert!(record["extra"]["kinds"]["transaction"]["latency"]["count"].as_u64().unwrap() > 0);
         let shown = weir.run(folder.path(), &["results", "show", "last"]);
-        assert!(shown.code == 0 && shown.stdout.contains("an error ended the run"), "{shown:?}");
+        assert!(shown.code == 0 && shown.unwrapped().contains("an error ended the run"), "{shown:?}");
     }
 }

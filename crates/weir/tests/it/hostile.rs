@@ -238,7 +238,7 @@ fn root_a_fifo_in_a_store_keeps_nobody() {
     command.env("WEIR_STORE", ground.theirs.path());
     let run = ended(command);
     assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stdout.contains("not a regular file"), "{run:?}");
+    assert!(run.unwrapped().contains("not a regular file"), "{run:?}");
 }
 
 #[test]

@@ -50,6 +50,13 @@ pub struct Ended {
     pub stderr: String,
 }
 
+impl Ended {
+    /// The results with one space wherever the text was wrapped: where a line ends depends on what stands before it.
+    pub fn unwrapped(&self) -> String {
+        self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// A command under way.
 pub struct Running {
     child: Child,
