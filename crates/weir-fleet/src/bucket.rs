@@ -69,12 +69,13 @@ impl Bucket {
     /// # Errors
     /// An address of no kind that is known; keys that are none.
     pub fn new(text: &str) -> anyhow::Result<Bucket> {
-        let wrong = |why: String| usage(format!("--bucket {text}: {why}"), &format!("expected {FORM}"));
+        // Without the address: there may be keys in it.
+        let wrong = |why: String| usage(format!("--bucket: {why}"), &format!("expected {FORM}"));
         let url = Url::parse(text.trim_end_matches('/')).map_err(|error| wrong(error.to_string()))?;
         if !["s3", "s3a", "gs", "az", "azure", "abfs", "abfss"].contains(&url.scheme()) {
             return Err(wrong(format!("{}: is no address of an object store", url.scheme())));
         }
-        if !url.username().is_empty() && url.password().is_some() {
+        if url.password().is_some() {
             return Err(wrong("every account of this machine sees keys in an address".to_string()));
         }
         let environment = std::env::vars_os()
@@ -131,12 +132,12 @@ impl Bucket {
         Ok(Some((index, version)))
     }
 
-    /// Brings files of an archive there.
+    /// Brings files of an archive there. What the bucket has of `damaged` ones stays there: it may be the only whole copy.
     ///
     /// # Errors
     /// Nobody there, no right to write, another push at the same time.
-    pub fn push(&self, archive: &Archive, files: &[Stored]) -> anyhow::Result<Pushed> {
-        let here: BTreeMap<String, u64> = files.iter().map(|file| (file.below(), file.bytes)).collect();
+    pub fn push(&self, archive: &Archive, files: &[Stored], damaged: &[Stored]) -> anyhow::Result<Pushed> {
+        let mut here: BTreeMap<String, u64> = files.iter().map(|file| (file.below(), file.bytes)).collect();
         runtime()?.block_on(async {
             let found = self.index().await?;
             let there = found.as_ref().map(|(index, _)| index.clone()).unwrap_or_default();
@@ -144,21 +145,18 @@ impl Bucket {
                 here.keys().filter(|path| there.files.get(*path) != here.get(*path)).cloned().collect();
             let mut pushed = Pushed { files: missing.len(), ..Pushed::default() };
             pushed.bytes = self.upload(archive, missing).await?;
+            for below in damaged.iter().map(Stored::below) {
+                if let Some(bytes) = there.files.get(&below) {
+                    here.insert(below, *bytes);
+                }
+            }
             let mut superseded: Vec<String> =
                 there.files.into_keys().filter(|path| !here.contains_key(path)).collect();
             // Those of two indexes ago. What no index of weir's has named stays.
-            for path in
-                there.superseded.iter().filter(|path| !here.contains_key(*path) && stored(path, 0).is_some())
-            {
-                match self.store.delete(&self.path(path)).await {
-                    Ok(()) => pushed.removed += 1,
-                    Err(Error::NotFound { .. }) => {}
-                    Err(error) => {
-                        say!("{}: {path} stays: {error}", self.url);
-                        superseded.push(path.clone());
-                    }
-                }
-            }
+            let mut old = there.superseded;
+            old.retain(|path| !here.contains_key(path) && stored(path, 0).is_some());
+            self.keep_those_there(&mut old).await?;
+            superseded.extend(old.iter().cloned());
             let is_same = found
                 .as_ref()
                 .is_some_and(|(index, _)| index.files == here && index.superseded == superseded);
@@ -167,8 +165,28 @@ impl Bucket {
                     Index { schema: INDEX_SCHEMA.into(), tables: SCHEMA.into(), files: here, superseded };
                 self.replace(&index, found.map(|(_, version)| version)).await?;
             }
+            // Only now: had another push won, its index could name them. They stay listed until they are seen to be gone.
+            for path in &old {
+                match self.store.delete(&self.path(path)).await {
+                    Ok(()) => pushed.removed += 1,
+                    Err(Error::NotFound { .. }) => {}
+                    Err(error) => say!("{}: {path} stays: {error}", self.url),
+                }
+            }
             Ok(pushed)
         })
+    }
+
+    /// Leaves out what is not there any more.
+    async fn keep_those_there(&self, paths: &mut Vec<String>) -> anyhow::Result<()> {
+        for path in std::mem::take(paths) {
+            match self.store.head(&self.path(&path)).await {
+                Ok(_) => paths.push(path),
+                Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(self.explained(&error)),
+            }
+        }
+        Ok(())
     }
 
     /// Uploads files, some at a time; returns how many bytes they have.
@@ -266,8 +284,11 @@ mod tests {
 
     #[test]
     fn an_address_is_one_of_an_object_store() {
-        for bad in ["bucket", "file:///tmp", "http://x/y", "s3://key:secret@bucket/x"] {
-            assert!(Bucket::new(bad).is_err(), "{bad}");
+        for bad in
+            ["bucket", "file:///tmp", "http://x/y", "s3://key:secret@bucket/x", "s3://:secret@bucket/x"]
+        {
+            let Err(error) = Bucket::new(bad) else { panic!("{bad}") };
+            assert!(!format!("{error:#}").contains("secret"), "{error:#}");
         }
         let bucket = Bucket::new("s3://fleet/prod/").unwrap();
         assert_eq!(bucket.path("kind=stages/x").as_ref(), "prod/kind=stages/x");

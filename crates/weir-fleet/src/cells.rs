@@ -11,6 +11,17 @@ use serde_json::{Map, Value};
 /// The most rows of an answer: they lie in memory, beside the engine's own.
 pub const ROWS_MAX: usize = 1_000_000;
 
+/// The most bytes of the texts in it.
+const TEXT_MAX: usize = 1 << 30;
+
+/// For an answer that is larger.
+pub const SMALLER_HINT: &str = "add a LIMIT, or `weir fleet export` the table";
+
+/// What such an answer is.
+pub fn too_much() -> String {
+    format!("more than {ROWS_MAX} rows, or {} MiB of text", TEXT_MAX >> 20)
+}
+
 /// For a mistake in the SQL.
 pub const TABLES_HINT: &str =
     "tables are stages, syncs, waits, counters and facts; docs/reference/fleet.md has their columns";
@@ -22,6 +33,8 @@ pub struct Answer {
     pub columns: Vec<String>,
     /// Cells, in their order.
     pub rows: Vec<Vec<Value>>,
+    /// Bytes of the texts in them.
+    pub text_bytes: usize,
 }
 
 impl Answer {
@@ -53,12 +66,32 @@ impl From<Failed> for anyhow::Error {
     }
 }
 
-/// Rows of a batch, as values of JSON.
+/// Why rows cannot be taken.
+#[derive(Debug)]
+pub enum Unfit {
+    /// More of them, or of their texts, than an answer has.
+    TooMuch,
+    /// A type that has no text.
+    Arrow(ArrowError),
+}
+
+impl From<ArrowError> for Unfit {
+    fn from(error: ArrowError) -> Unfit {
+        Unfit::Arrow(error)
+    }
+}
+
+/// Adds the rows of a batch, as values of JSON, to those of an answer.
 ///
 /// # Errors
-/// A type that has no text.
-pub fn append(batch: &RecordBatch, rows: &mut Vec<Vec<Value>>) -> Result<(), ArrowError> {
+/// See [`Unfit`].
+pub fn append(batch: &RecordBatch, answer: &mut Answer) -> Result<(), Unfit> {
+    let rows = &mut answer.rows;
     let from = rows.len();
+    // Who sends a batch may say any number of rows.
+    if batch.num_rows() > ROWS_MAX - from {
+        return Err(Unfit::TooMuch);
+    }
     rows.extend((0..batch.num_rows()).map(|_| Vec::with_capacity(batch.num_columns())));
     for column in batch.columns() {
         // Engines differ in the width of numbers, and in how they hold text.
@@ -71,7 +104,12 @@ pub fn append(batch: &RecordBatch, rows: &mut Vec<Vec<Value>>) -> Result<(), Arr
             _ => column.clone(),
         };
         for (row, cells) in rows[from..].iter_mut().enumerate() {
-            cells.push(cell(&column, row)?);
+            let value = cell(&column, row)?;
+            answer.text_bytes += value.as_str().map_or(0, str::len);
+            if answer.text_bytes > TEXT_MAX {
+                return Err(Unfit::TooMuch);
+            }
+            cells.push(value);
         }
     }
     Ok(())
@@ -96,8 +134,11 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{
-        ArrayRef, BooleanArray, Decimal128Array, Float32Array, Int32Array, StringViewArray, UInt64Array,
+        ArrayRef, BooleanArray, Decimal128Array, Float32Array, Int32Array, StringArray, StringViewArray,
+        UInt64Array,
     };
+    use datafusion::arrow::datatypes::Schema;
+    use datafusion::arrow::record_batch::RecordBatchOptions;
     use serde_json::json;
 
     use super::*;
@@ -112,14 +153,27 @@ mod tests {
             ("e", Arc::new(StringViewArray::from(vec!["x", "a string that is too long to stand in a view"]))),
             ("f", Arc::new(BooleanArray::from(vec![true, false]))),
         ];
-        let mut rows = Vec::new();
-        append(&RecordBatch::try_from_iter(columns).unwrap(), &mut rows).unwrap();
+        let mut answer = Answer::default();
+        append(&RecordBatch::try_from_iter(columns).unwrap(), &mut answer).unwrap();
         assert_eq!(
-            json!(rows),
+            json!(answer.rows),
             json!([
                 [-1, u64::MAX, 0.5, 12, "x", true],
                 [null, 0, 2.0, 7, "a string that is too long to stand in a view", false],
             ])
         );
+    }
+
+    #[test]
+    fn more_than_an_answer_has_is_not_taken() {
+        let options = RecordBatchOptions::new().with_row_count(Some(1 << 40));
+        let endless =
+            RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options).unwrap();
+        let mut answer = Answer::default();
+        assert!(matches!(append(&endless, &mut answer), Err(Unfit::TooMuch)));
+        let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(TEXT_MAX / 64); 2]));
+        let long = RecordBatch::try_from_iter([("a", long)]).unwrap();
+        answer.text_bytes = TEXT_MAX - TEXT_MAX / 64;
+        assert!(matches!(append(&long, &mut answer), Err(Unfit::TooMuch)));
     }
 }

@@ -1,5 +1,6 @@
 //! DataFusion over the files of the archive. Everything that knows of it stands here.
 
+use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use weir_cli::failure::{lacking, usage};
 use weir_store::tables::TABLES;
 
 use crate::archive::Stored;
-use crate::cells::{Answer, Failed, ROWS_MAX, TABLES_HINT, append};
+use crate::cells::{Answer, Failed, ROWS_MAX, SMALLER_HINT, TABLES_HINT, Unfit, append, too_much};
 use crate::origin::{Origin, escaped};
 
 /// With less memory, fewer threads work.
@@ -37,6 +38,24 @@ pub struct Limits {
     pub spill: PathBuf,
 }
 
+/// Why there is no answer.
+enum Broken {
+    Engine(DataFusionError),
+    Rows(Unfit),
+}
+
+impl From<DataFusionError> for Broken {
+    fn from(error: DataFusionError) -> Broken {
+        Broken::Engine(error)
+    }
+}
+
+impl From<Unfit> for Broken {
+    fn from(unfit: Unfit) -> Broken {
+        Broken::Rows(unfit)
+    }
+}
+
 /// Asks of some files.
 ///
 /// # Errors
@@ -47,24 +66,24 @@ pub fn ask(origin: &Origin, files: &[Stored], sql: &str, limits: &Limits) -> Res
     let threads = threads.min(limits.memory_bytes / BYTES_PER_THREAD).max(1);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::Other(error.into()))?;
-    let answer = runtime.block_on(async {
+    let answer: Result<Answer, Broken> = runtime.block_on(async {
         let context = context(origin, files, limits, threads)?;
         // Once more by the plan, which sees what stands deep inside.
         let only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         let frame = context.sql_with_options(sql, only).await?;
         let columns = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let mut rows = Vec::new();
-        for batch in frame.limit(0, Some(ROWS_MAX + 1))?.collect().await? {
-            append(&batch, &mut rows)?;
+        let mut answer = Answer { columns, ..Answer::default() };
+        let mut rows = frame.limit(0, Some(ROWS_MAX + 1))?.execute_stream().await?;
+        while let Some(batch) = poll_fn(|context| rows.as_mut().poll_next(context)).await {
+            append(&batch?, &mut answer)?;
         }
-        Ok(Answer { columns, rows })
+        Ok(answer)
     });
-    let answer = answer.map_err(|error| failed(&error))?;
-    if answer.rows.len() > ROWS_MAX {
-        let what = format!("more than {ROWS_MAX} rows");
-        return Err(Failed::Other(lacking(what, "add a LIMIT, or `weir fleet export` the table")));
-    }
-    Ok(answer)
+    answer.map_err(|broken| match broken {
+        Broken::Engine(error) => failed(&error),
+        Broken::Rows(Unfit::Arrow(error)) => failed(&error.into()),
+        Broken::Rows(Unfit::TooMuch) => Failed::Other(lacking(too_much(), SMALLER_HINT)),
+    })
 }
 
 fn context(

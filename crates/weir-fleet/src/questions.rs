@@ -48,7 +48,8 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
         });
         serde_json::to_string_pretty(&document)? + "\n"
     } else {
-        let head = format!("{} to {}: {}\n", minute(with.from_s), minute(with.until_s), answer.sentence);
+        let sentence = printable::line(&answer.sentence);
+        let head = format!("{} to {}: {sentence}\n", minute(with.from_s), minute(with.until_s));
         printable::lines(&(head + &answer.shown.text())).into_owned()
     })?;
     Ok(u8::from(answer.named))

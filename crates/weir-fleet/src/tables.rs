@@ -45,7 +45,7 @@ fn text(answer: &Answer) -> String {
     let right: Vec<bool> =
         (0..answer.columns.len()).map(|n| answer.rows.iter().any(|row| number(&row[n]))).collect();
     let cell = |cell: &Value| match cell {
-        Value::String(text) => printable::line(text).into_owned(),
+        Value::String(text) => text.clone(),
         Value::Null => "-".to_string(),
         other => other.to_string(),
     };
@@ -99,14 +99,19 @@ pub fn push(args: &PushArgs) -> anyhow::Result<u8> {
     let results = Store::new(args.folder.into.as_deref())?;
     let bucket = Bucket::new(&args.bucket)?;
     let archive = Archive::below(results.root());
-    let pushed = bucket.push(&archive, &origin::whole(&archive)?)?;
+    // A compaction meanwhile would take files away.
+    let _lock = archive.lock()?;
+    let whole = origin::whole(&archive)?;
+    let mut damaged = archive.files()?;
+    damaged.retain(|file| !whole.contains(file));
+    let pushed = bucket.push(&archive, &whole, &damaged)?;
     print(&format!(
         "{} files sent, {} MB; {} superseded ones removed there\n",
         pushed.files,
         significant(pushed.bytes as f64 / 1e6),
         pushed.removed
     ))?;
-    Ok(0)
+    Ok(if damaged.is_empty() { 0 } else { 3 })
 }
 
 /// `weir fleet prune`.

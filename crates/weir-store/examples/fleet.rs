@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use weir_archive::parquet::{GROUP_ROWS, Writer};
 use weir_archive::{Batch, Row};
-use weir_store::layout::{MANY, Place, monday_s};
+use weir_store::layout::{MANY, PART_ROWS, Place, monday_s};
 use weir_store::tables::{Counter, Fact, Stage, Sync, Wait};
 use weir_store::{SCHEMA, SCHEMA_KEY};
 
@@ -84,12 +84,44 @@ fn buckets() -> Vec<i64> {
         .collect()
 }
 
-/// A table's files, one a week.
+/// A table's files, a few a week.
 struct Files<R: Row> {
     root: PathBuf,
-    weeks: BTreeMap<i64, (Writer<BufWriter<File>>, Batch)>,
+    weeks: BTreeMap<i64, Week>,
     rows: usize,
     row: std::marker::PhantomData<R>,
+}
+
+/// A week's files: the open one, and how many were finished.
+struct Week {
+    folder: PathBuf,
+    open: Option<(Writer<BufWriter<File>>, usize)>,
+    waiting: Batch,
+    done: usize,
+}
+
+impl Week {
+    fn flush(&mut self) {
+        let table = self.waiting.table();
+        let batch = std::mem::replace(&mut self.waiting, Batch::new(table));
+        let (mut file, rows) = self.open.take().unwrap_or_else(|| {
+            let file = File::create(self.folder.join(format!("synthetic-{}.parquet", self.done))).unwrap();
+            let keys = vec![(SCHEMA_KEY.to_string(), SCHEMA.to_string())];
+            (Writer::new(BufWriter::new(file), table, keys).unwrap().without_compression(), 0)
+        });
+        file.group(&batch).unwrap();
+        self.open = Some((file, rows + batch.rows()));
+        if rows + batch.rows() >= PART_ROWS {
+            self.finish();
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some((file, _)) = self.open.take() {
+            file.finish().unwrap().into_inner().unwrap().sync_all().unwrap();
+            self.done += 1;
+        }
+    }
 }
 
 impl<R: Row> Files<R> {
@@ -98,27 +130,24 @@ impl<R: Row> Files<R> {
     }
 
     fn put(&mut self, ts: i64, row: &R) {
-        let week = monday_s(ts);
-        let (writer, batch) = self.weeks.entry(week).or_insert_with(|| {
-            let place = Place { kind: R::TABLE.name.into(), day_s: week, host: MANY.into() };
-            let folder = self.root.join(place.folder());
+        let day_s = monday_s(ts);
+        let week = self.weeks.entry(day_s).or_insert_with(|| {
+            let folder =
+                self.root.join(Place { kind: R::TABLE.name.into(), day_s, host: MANY.into() }.folder());
             create_dir_all(&folder).unwrap();
-            let file = BufWriter::new(File::create(folder.join("synthetic.parquet")).unwrap());
-            let keys = vec![(SCHEMA_KEY.to_string(), SCHEMA.to_string())];
-            (Writer::new(file, R::TABLE, keys).unwrap().without_compression(), Batch::new(R::TABLE))
+            Week { folder, open: None, waiting: Batch::new(R::TABLE), done: 0 }
         });
-        row.put(batch);
+        row.put(&mut week.waiting);
         self.rows += 1;
-        if batch.rows() >= GROUP_ROWS {
-            writer.group(batch).unwrap();
-            *batch = Batch::new(R::TABLE);
+        if week.waiting.rows() >= GROUP_ROWS {
+            week.flush();
         }
     }
 
     fn finish(self) {
-        for (mut writer, batch) in self.weeks.into_values() {
-            writer.group(&batch).unwrap();
-            writer.finish().unwrap().into_inner().unwrap().sync_all().unwrap();
+        for mut week in self.weeks.into_values() {
+            week.flush();
+            week.finish();
         }
     }
 }

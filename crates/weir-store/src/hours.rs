@@ -25,6 +25,9 @@ const HELD_MAX: usize = 1 << 30;
 /// What one takes beside its names.
 const ENTRY_BYTES: usize = 200;
 
+/// The longest names of a row together, bytes: a recorder's row has at most three, of 256.
+const NAMES_MAX: usize = 768;
+
 /// More than a host's recorder says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more different sums and facts than {} MiB hold: import fewer files at a time", HELD_MAX >> 20)]
@@ -164,7 +167,7 @@ impl Hours {
         keep(&mut self.facts, facts, &mut self.account)
     }
 
-    /// Rows that were left out, since no recorder writes such: negative counts and durations, and times that cannot be.
+    /// Rows that were left out, since no recorder writes such: negative counts and durations, times that cannot be, and long names.
     pub fn left_out(&self) -> usize {
         self.account.left_out
     }
@@ -180,6 +183,10 @@ impl Hours {
     fn counter(&mut self, row: tables::Counter) {
         let gauge = is_gauge(&row.name);
         let names = row.device.len() + row.name.len();
+        if names > NAMES_MAX {
+            self.account.left_out += 1;
+            return;
+        }
         let kept = self.counters.entry((hour_s(row.ts_ms), row.device, row.name));
         let kept = kept.or_insert_with(|| self.account.new_sum(names));
         *kept = if gauge { (*kept).max(row.value) } else { kept.saturating_add(row.value) };
@@ -223,7 +230,8 @@ fn loads(batches: &[Batch]) -> BTreeMap<(i64, String), i64> {
     let mut requests: BTreeMap<(i64, String), (i64, i64)> = BTreeMap::new();
     for row in batches.iter().flat_map(tables::Stage::all) {
         // sync_write and metadata lie within these two.
-        if row.stage == "g2c" && (row.class == "read" || row.class == "write") {
+        let is_counted = row.stage == "g2c" && (row.class == "read" || row.class == "write");
+        if is_counted && row.device.len() <= NAMES_MAX {
             let sum = requests.entry((row.ts_ms, row.device)).or_insert((0, row.span_ms));
             sum.0 = sum.0.saturating_add(row.count.max(0));
         }
@@ -237,7 +245,7 @@ fn loads(batches: &[Batch]) -> BTreeMap<(i64, String), i64> {
 
 /// Adds to a sum whose key has names of so many bytes.
 fn add<K: Ord>(sums: &mut BTreeMap<K, i64>, key: K, names: usize, count: i64, account: &mut Account) {
-    if count < 0 {
+    if count < 0 || names > NAMES_MAX {
         account.left_out += 1;
     } else {
         let sum = sums.entry(key).or_insert_with(|| account.new_sum(names));
@@ -349,16 +357,33 @@ mod tests {
     }
 
     #[test]
+    fn names_that_no_recorder_writes_are_left_out() {
+        let long = "x".repeat(NAMES_MAX + 1);
+        let stage = tables::Stage { device: long.clone(), ..row(0, "read", "g2c", 512, 7) };
+        let counter = tables::Counter {
+            span_ms: 10_000,
+            device: "sda".into(),
+            name: long,
+            ..tables::Counter::default()
+        };
+        let mut hours = Hours::new("db1", 0..=i64::MAX);
+        for batch in [tables::Stage::batch(&[stage]), tables::Counter::batch(&[counter])] {
+            hours.take(&[batch], &Covered::default()).unwrap();
+        }
+        assert_eq!((hours.left_out(), hours.finish()), (2, Vec::new()));
+    }
+
+    #[test]
     fn sums_without_bound_are_refused() {
-        let class = "x".repeat(1 << 20);
+        let class = "x".repeat(700);
         let rows: Vec<_> = (0..10).map(|n| row(n * 3_600_000, &class, "d2c", 512, 1)).collect();
         let mut hours = Hours::new("db1", 0..=i64::MAX);
         let once = tables::Stage::batch(&rows);
         for _ in 0..3 {
             assert!(hours.take(std::slice::from_ref(&once), &Covered::default()).is_ok());
         }
-        assert!(hours.account.held < 11 << 20, "the same sums take nothing more");
-        hours.account.held += HELD_MAX - (5 << 20);
+        assert!(hours.account.held < 10_000, "the same sums take nothing more");
+        hours.account.held += HELD_MAX - 5_000;
         assert_eq!(hours.take(&[once], &Covered::default()), Err(TooMuch));
     }
 }

@@ -9,6 +9,9 @@ use crate::tables::TABLES;
 /// Stands for the host of files that hold many; no host has this name, since none begins with a point.
 pub const MANY: &str = ".many";
 
+/// Rows of a file after which the next of its week begins.
+pub const PART_ROWS: usize = 4 << 20;
+
 const DAY_S: i64 = 86_400;
 
 /// A file's place.

@@ -180,6 +180,18 @@ fn very_many_rows_become_several_groups() {
     assert_eq!(back(&bytes).unwrap(), many);
 }
 
+#[test]
+fn what_no_reader_takes_is_not_written() {
+    let batch = Counter::batch(&[Counter::default()]);
+    let with_groups = |groups: usize| {
+        let mut writer = Writer::new(Vec::new(), Counter::TABLE, Vec::new()).unwrap();
+        (0..groups).for_each(|_| writer.group(&batch).unwrap());
+        writer.finish()
+    };
+    assert_eq!(back(&with_groups(512).unwrap()).unwrap().len(), 512);
+    assert_eq!(with_groups(10_000).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+}
+
 /// Row groups of events that are all alike: a few hundred bytes each.
 fn alike(groups: usize, rows: usize, detail: usize) -> Vec<u8> {
     let event = Event { detail: "x".repeat(detail), ..Event::default() };

@@ -8,6 +8,7 @@ use std::ops::Range;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::read::about;
 use super::thrift::Out;
 use super::{GROUP_NAMES, GROUP_ROWS, MAGIC, PAGE_MAX, ROWS_MAX, hybrid, number};
 use crate::batch::{Batch, Column};
@@ -89,15 +90,22 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// How many row groups were written.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
     /// Writes the footer, and returns what was written to.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Those of writing; `InvalidData` for a footer that no reader of weir's takes.
     pub fn finish(mut self) -> io::Result<W> {
-        let footer = self.footer();
-        self.to.write_all(&footer)?;
-        self.to.write_all(&(footer.len() as u32).to_le_bytes())?;
-        self.to.write_all(MAGIC)?;
+        let mut end = self.footer();
+        let length = end.len() as u32;
+        end.extend_from_slice(&length.to_le_bytes());
+        end.extend_from_slice(MAGIC);
+        about(&end, "").map_err(|damaged| io::Error::new(io::ErrorKind::InvalidData, damaged.to_string()))?;
+        self.to.write_all(&end)?;
         self.to.flush()?;
         Ok(self.to)
     }

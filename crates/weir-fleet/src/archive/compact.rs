@@ -10,7 +10,7 @@ use weir_archive::Batch;
 use weir_archive::parquet::{Writer, fills_group};
 use weir_archive::segment::stamp;
 use weir_fs::{Access, Dir, Fresh};
-use weir_store::layout::{MANY, Place, monday_s};
+use weir_store::layout::{MANY, PART_ROWS, Place, monday_s};
 use weir_store::merge::merged;
 
 use super::{Locked, Stored, writer};
@@ -20,11 +20,11 @@ const JOURNAL: &str = "compaction.json";
 /// The longest journal that is read.
 const JOURNAL_MAX: u64 = 256 << 20;
 
-/// Rows of a file after which the next one begins.
-const PART_ROWS: usize = 4 << 20;
+/// Row groups of a file after which the next one begins, too: a reader takes some 1,700.
+const PART_GROUPS: usize = 512;
 
 /// Files that take the place of others.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Journal {
     made: Vec<String>,
     replaced: Vec<String>,
@@ -92,6 +92,32 @@ impl Locked<'_> {
     }
 
     fn week(&self, week: &Place, files: Vec<Stored>, sum: &mut Compacted) -> anyhow::Result<()> {
+        let (fresh, journal) = match self.made(week, files, sum) {
+            // What nobody could read takes no other's place.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                say!("{}: stays as it is: {error}", self.archive.root.join(week.folder()).display());
+                sum.damaged += 1;
+                return Ok(());
+            }
+            made => made?,
+        };
+        sum.from += journal.replaced.len();
+        sum.to += journal.made.len();
+        let root = Dir::open(&self.archive.root)?;
+        root.replace(JOURNAL, 0o600, &serde_json::to_vec(&journal)?)?;
+        for file in fresh {
+            file.commit()?;
+        }
+        self.recover()
+    }
+
+    /// The files of a week as few, which nobody sees yet.
+    fn made(
+        &self,
+        week: &Place,
+        files: Vec<Stored>,
+        sum: &mut Compacted,
+    ) -> io::Result<(Vec<Fresh>, Journal)> {
         let mut hosts: BTreeMap<String, Vec<Stored>> = BTreeMap::new();
         files.into_iter().for_each(|file| hosts.entry(file.place.host.clone()).or_default().push(file));
         let mut parts =
@@ -116,15 +142,7 @@ impl Locked<'_> {
             }
         }
         let (fresh, made) = parts.finish()?;
-        sum.from += replaced.len();
-        sum.to += made.len();
-        let journal = Journal { made, replaced };
-        let root = Dir::open(&self.archive.root)?;
-        root.replace(JOURNAL, 0o600, &serde_json::to_vec(&journal)?)?;
-        for file in fresh {
-            file.commit()?;
-        }
-        self.recover()
+        Ok((fresh, Journal { made, replaced }))
     }
 }
 
@@ -139,13 +157,13 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn add(&mut self, batch: &Batch) -> anyhow::Result<()> {
+    fn add(&mut self, batch: &Batch) -> io::Result<()> {
         let waiting = self.waiting.get_or_insert_with(|| Batch::new(batch.table()));
         waiting.append(batch);
         if fills_group(waiting) { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> anyhow::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         let Some(batch) = self.waiting.take() else { return Ok(()) };
         let (mut file, rows) = match self.open.take() {
             Some(open) => open,
@@ -158,7 +176,7 @@ impl Parts<'_> {
         };
         file.group(&batch)?;
         let rows = rows + batch.rows();
-        if rows < PART_ROWS {
+        if rows < PART_ROWS && file.groups() < PART_GROUPS {
             self.open = Some((file, rows));
         } else {
             self.done.push(file.finish()?);
@@ -166,7 +184,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> anyhow::Result<(Vec<Fresh>, Vec<String>)> {
+    fn finish(mut self) -> io::Result<(Vec<Fresh>, Vec<String>)> {
         self.flush()?;
         if let Some((file, _)) = self.open.take() {
             self.done.push(file.finish()?);

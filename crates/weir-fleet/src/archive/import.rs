@@ -17,7 +17,7 @@ use weir_store::covered::Covered;
 use weir_store::facts;
 use weir_store::hours::{Hours, times};
 
-use super::{FILE_MAX, Locked, ROWS_MAX, names, rows};
+use super::{Locked, OF_A_HOST, names, rows};
 
 /// The folder with what was imported, a file for each host.
 const KEPT: &str = "imported";
@@ -166,7 +166,7 @@ impl Locked<'_> {
 
     fn source(&self, source: &Source, kept: &Dir, sum: &mut Imported) -> anyhow::Result<()> {
         let folder = Dir::open(&source.folder)?;
-        let read = |name: &str, table| rows(&folder, name, table, FILE_MAX, ROWS_MAX);
+        let read = |name: &str, table| rows(&folder, name, table, OF_A_HOST);
         let machine = source.files.iter().filter(|(_, holds)| *holds == Holds::Table(Event::TABLE));
         let machine = machine.filter_map(|(name, _)| machine_of(&read(name, Event::TABLE).ok()?)).next();
         let (host, mut known) = host(kept, &source.host, machine)?;
@@ -206,7 +206,7 @@ impl Locked<'_> {
         if hours.left_out() > 0 {
             let left_out = hours.left_out();
             say!(
-                "{}: {left_out} rows left out, whose counts are below zero or whose times cannot be",
+                "{}: {left_out} rows left out, whose counts are below zero, whose times cannot be, or whose names are too long",
                 source.folder.display()
             );
         }

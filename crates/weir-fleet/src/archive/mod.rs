@@ -25,11 +25,25 @@ const FOLDER: &str = "store";
 /// Whose lock a writer has.
 const LOCK: &str = "lock";
 
-/// The longest file of a host's that is read.
-const FILE_MAX: u64 = 256 << 20;
+/// The most of a file that is read.
+#[derive(Clone, Copy)]
+struct Most {
+    /// Its length.
+    bytes: u64,
+    /// Rows.
+    rows: usize,
+    /// Bytes of the names of a column, each as often as it stands there: a dictionary makes much of little.
+    names: usize,
+}
 
-/// The most rows of a file that are read: twice a day of ten-second intervals of four devices.
-const ROWS_MAX: usize = 8 << 20;
+/// Of a host's: twice the rows of a day of ten-second intervals of four devices.
+const OF_A_HOST: Most = Most { bytes: 256 << 20, rows: 8 << 20, names: 512 << 20 };
+
+/// Of weir's own.
+const OWN: Most = Most { bytes: u64::MAX >> 1, rows: usize::MAX, names: usize::MAX };
+
+/// How often the folders are listed where they change meanwhile.
+const LISTED_AGAIN: usize = 100;
 
 /// The tables.
 pub struct Archive {
@@ -106,28 +120,21 @@ impl Archive {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened?,
         };
-        let mut files = Vec::new();
-        for kind in names(&root)? {
-            let Ok(kinds) = root.subdir(&kind) else { continue };
-            for day in names(&kinds)? {
-                let Ok(days) = kinds.subdir(&day) else { continue };
-                for host in names(&days)? {
-                    let (Some(place), Ok(folder)) = (Place::parse(&kind, &day, &host), days.subdir(&host))
-                    else {
-                        continue;
-                    };
-                    for name in names(&folder)?.into_iter().filter(|name| name.ends_with(".parquet")) {
-                        let length = folder.open_file(&name, Access::Read).and_then(|file| file.metadata());
-                        let Ok(length) = length else { continue };
-                        files.push(Stored { place: place.clone(), name, bytes: length.len() });
-                    }
-                }
+        // A compaction meanwhile could show neither the files of a week nor those that take their place.
+        let mut left = LISTED_AGAIN;
+        loop {
+            let before = Journal::read(&root)?;
+            let (mut files, gone) = listed(&root)?;
+            left -= 1;
+            if left > 0 && (gone || Journal::read(&root)? != before) {
+                continue;
             }
+            let counts =
+                |file: &Stored| before.as_ref().is_none_or(|journal| !journal.ignores(&root, &file.below()));
+            files.retain(counts);
+            files.sort();
+            return Ok(files);
         }
-        let journal = Journal::read(&root)?;
-        files.retain(|file| journal.as_ref().is_none_or(|journal| !journal.ignores(&root, &file.below())));
-        files.sort();
-        Ok(files)
     }
 
     /// Whether a file is whole, of this schema, and of its length: by its footer alone.
@@ -169,8 +176,37 @@ impl Archive {
     pub fn rows(&self, file: &Stored) -> Result<Vec<Batch>, String> {
         let table = layout::table(&file.place.kind).ok_or("of no table")?;
         let root = Dir::open(&self.root).map_err(|error| error.to_string())?;
-        rows(&root, &file.below(), table, u64::MAX >> 1, usize::MAX)
+        rows(&root, &file.below(), table, OWN)
     }
+}
+
+/// The files in the folders of tables, and whether one went meanwhile.
+fn listed(root: &Dir) -> io::Result<(Vec<Stored>, bool)> {
+    let (mut files, mut gone) = (Vec::new(), false);
+    let mut there = |opened: io::Result<Dir>| {
+        gone |= opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        opened.ok()
+    };
+    let mut folders = Vec::new();
+    for kind in names(root)? {
+        let Some(kinds) = there(root.subdir(&kind)) else { continue };
+        for day in names(&kinds)? {
+            let Some(days) = there(kinds.subdir(&day)) else { continue };
+            for host in names(&days)? {
+                let Some(place) = Place::parse(&kind, &day, &host) else { continue };
+                folders.extend(there(days.subdir(&host)).map(|folder| (place, folder)));
+            }
+        }
+    }
+    for (place, folder) in folders {
+        for name in names(&folder)?.into_iter().filter(|name| name.ends_with(".parquet")) {
+            match folder.open_file(&name, Access::Read).and_then(|file| file.metadata()) {
+                Ok(length) => files.push(Stored { place: place.clone(), name, bytes: length.len() }),
+                Err(error) => gone |= error.kind() == io::ErrorKind::NotFound,
+            }
+        }
+    }
+    Ok((files, gone))
 }
 
 /// Names in a folder, those of files in the making left out.
@@ -184,30 +220,25 @@ fn names(folder: &Dir) -> io::Result<Vec<String>> {
 }
 
 /// The rows of a Parquet file that anybody may have made.
-fn rows(
-    folder: &Dir,
-    path: &str,
-    table: &'static Table,
-    bytes_max: u64,
-    rows_max: usize,
-) -> Result<Vec<Batch>, String> {
-    let bytes = folder.read(path, bytes_max).map_err(|error| error.to_string())?;
-    let (mut batches, mut left) = (Vec::new(), rows_max);
+fn rows(folder: &Dir, path: &str, table: &'static Table, most: Most) -> Result<Vec<Batch>, String> {
+    let bytes = folder.read(path, most.bytes).map_err(|error| error.to_string())?;
+    let (mut batches, mut rows, mut names) = (Vec::new(), 0_usize, 0_usize);
+    let mut too_much = None;
     let read = parquet::read(&bytes, table, |batch| {
-        let Some(less) = left.checked_sub(batch.rows()) else {
-            left = 0;
-            batches.clear();
-            return ControlFlow::Break(());
-        };
-        left = less;
-        batches.push(batch);
-        ControlFlow::Continue(())
+        rows += batch.rows();
+        names = names.saturating_add(batch.names_bytes());
+        if rows > most.rows {
+            too_much = Some(format!("more than {} rows", most.rows));
+        } else if names > most.names {
+            too_much = Some(format!("more than {} MiB of names", most.names >> 20));
+        } else {
+            batches.push(batch);
+            return ControlFlow::Continue(());
+        }
+        ControlFlow::Break(())
     });
     read.map_err(|damaged| damaged.to_string())?;
-    if batches.is_empty() && left == 0 {
-        return Err(format!("more than {rows_max} rows"));
-    }
-    Ok(batches)
+    too_much.map_or(Ok(batches), Err)
 }
 
 impl Locked<'_> {

@@ -24,13 +24,20 @@ struct Inventory {
 struct Group {
     hosts: BTreeSet<String>,
     children: BTreeSet<String>,
+    /// Groups whose child it is.
+    parents: BTreeSet<String>,
     variables: Variables,
 }
+
+/// The most groups, and how deep they may lie in each other: none climbs for ever.
+const GROUPS_MAX: usize = 10_000;
+const DEPTH_MAX: usize = 64;
 
 /// The hosts that patterns mean: names of groups and hosts, with `*`. `!` before one takes hosts out, wherever it stands, as Ansible has it.
 /// Without a pattern all.
 pub fn hosts(text: &str, patterns: &[String]) -> Result<Vec<Host>, String> {
     let inventory = if text.trim_start().starts_with('{') { from_json(text)? } else { from_ini(text)? };
+    let inventory = inventory.with_parents()?;
     let all = ["all".to_string()];
     let patterns = if patterns.is_empty() { &all[..] } else { patterns };
     let (mut meant, mut out) = (BTreeSet::new(), BTreeSet::new());
@@ -60,17 +67,35 @@ impl Inventory {
         let mut found: BTreeSet<String> =
             self.order.iter().filter(|name| matches(pattern, name)).cloned().collect();
         for name in self.groups.keys().filter(|name| matches(pattern, name)) {
-            self.members(name, &mut BTreeSet::new(), &mut found);
+            self.members(name, &mut found);
         }
         if found.is_empty() { Err(format!("no host or group is called `{pattern}`")) } else { Ok(found) }
     }
 
-    fn members(&self, group: &str, seen: &mut BTreeSet<String>, found: &mut BTreeSet<String>) {
-        let Some(members) = self.groups.get(group).filter(|_| seen.insert(group.to_string())) else { return };
-        found.extend(members.hosts.iter().cloned());
-        for child in &members.children {
-            self.members(child, seen, found);
+    fn members(&self, group: &str, found: &mut BTreeSet<String>) {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![group]);
+        while let Some(group) = left.pop() {
+            let Some(members) = self.groups.get(group).filter(|_| seen.insert(group)) else { continue };
+            found.extend(members.hosts.iter().cloned());
+            left.extend(members.children.iter().map(String::as_str));
         }
+    }
+
+    /// With what is above each group.
+    fn with_parents(mut self) -> Result<Inventory, String> {
+        if self.groups.len() > GROUPS_MAX {
+            return Err(format!("{} groups, {GROUPS_MAX} at most", self.groups.len()));
+        }
+        let children = |(name, group): (&String, &Group)| {
+            let name = name.clone();
+            group.children.iter().map(move |child| (child.clone(), name.clone())).collect::<Vec<_>>()
+        };
+        for (child, parent) in self.groups.iter().flat_map(children).collect::<Vec<_>>() {
+            if let Some(group) = self.groups.get_mut(&child) {
+                group.parents.insert(parent);
+            }
+        }
+        Ok(self)
     }
 
     /// Groups that a host is in, those above before those below, so that what is nearer has the last word.
@@ -87,13 +112,13 @@ impl Inventory {
     }
 
     fn climb<'a>(&'a self, name: &'a str, height: usize, heights: &mut BTreeMap<&'a String, usize>) {
-        let Some((name, _)) = self.groups.get_key_value(name) else { return };
+        let Some((name, group)) = self.groups.get_key_value(name) else { return };
         // A circle of groups would climb for ever.
-        if height > self.groups.len() || heights.get(name).is_some_and(|known| *known >= height) {
+        if height > DEPTH_MAX || heights.get(name).is_some_and(|known| *known >= height) {
             return;
         }
         heights.insert(name, height);
-        for (above, _) in self.groups.iter().filter(|(_, group)| group.children.contains(name)) {
+        for above in &group.parents {
             self.climb(above, height + 1, heights);
         }
     }
@@ -249,6 +274,7 @@ fn from_json(text: &str) -> Result<Inventory, String> {
             hosts: hosts.into_iter().collect(),
             children: strings(group.get("children")).into_iter().collect(),
             variables: variables(group.get("vars")),
+            ..Group::default()
         };
         inventory.groups.insert(name.clone(), group);
     }
@@ -304,6 +330,18 @@ ansible_user=nobody
             format!("{}@{}:{}", host.user.unwrap_or_default(), host.address, host.port.unwrap_or(22))
         };
         Ok(hosts(text, &patterns)?.into_iter().map(said).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn groups_as_deep_as_anybody_likes_are_no_trouble() {
+        let group = |n: usize| (format!("g{n}"), serde_json::json!({ "children": [format!("g{}", n + 1)] }));
+        let chain = |groups: usize| {
+            let mut all: serde_json::Map<String, Value> = (0..groups).map(group).collect();
+            all.insert(format!("g{groups}"), serde_json::json!(["db1"]));
+            Value::Object(all).to_string()
+        };
+        assert_eq!(names(&chain(9_000), &["g0"]).unwrap(), "@db1:22");
+        assert!(names(&chain(GROUPS_MAX), &["g0"]).unwrap_err().contains("at most"));
     }
 
     #[test]

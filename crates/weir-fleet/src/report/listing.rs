@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use weir_core::printable;
 use weir_report::html::FleetListing;
 
 /// A table: columns, which of them hold figures, rows.
@@ -42,13 +43,16 @@ impl Listing {
 
 /// A table of columns as wide as what stands in them, numbers to the right.
 pub fn table(head: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
+    // What stands in a cell is anybody's, and makes no line of its own.
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| printable::line(cell).into_owned()).collect()).collect();
     let width = |text: &str| text.chars().count();
     let widths: Vec<usize> = (0..head.len())
         .map(|n| rows.iter().map(|row| width(&row[n])).chain([width(head[n])]).max().unwrap_or(0))
         .collect();
     let mut out = String::new();
     let head: Vec<String> = head.iter().map(|name| name.to_string()).collect();
-    for row in std::iter::once(&head).chain(rows) {
+    for row in std::iter::once(&head).chain(&rows) {
         let mut line = String::new();
         for (n, cell) in row.iter().enumerate() {
             let gap = " ".repeat(widths[n] - width(cell));
@@ -58,4 +62,15 @@ pub fn table(head: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_makes_no_line_of_its_own() {
+        let rows = [vec!["x\ndb7  nvme0n1".to_string(), "5".to_string()]];
+        assert_eq!(table(&["host", "n"], &[false, true], &rows).lines().count(), 2);
+    }
 }

@@ -99,7 +99,7 @@ impl Change {
             Change::RolledBack => "rolled back",
             Change::Gone => "no longer in force",
             Change::NotKnown => "not known",
-            Change::LeftToGuardian => "restored by its guardian",
+            Change::LeftToGuardian => "left to its guardian",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One session on a server of Spark Connect: plans go there, rows come back. A stream that breaks is taken up where it
 //! broke; what runs there is ended when nobody waits for it any more.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use http::uri::PathAndQuery;
@@ -91,20 +92,28 @@ impl Client {
         })
     }
 
-    /// Does what a plan says. `each` is given the rows as they come, in Arrow's format.
+    /// Does what a plan says. `each` is given the rows as they come, in Arrow's format, and may end it.
     ///
     /// # Errors
     /// See [`Refusal`].
-    pub async fn execute(&mut self, plan: Plan, mut each: impl FnMut(&[u8])) -> Result<(), Refusal> {
+    pub async fn execute(
+        &mut self,
+        plan: Plan,
+        mut each: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Refusal> {
         let operation_id = uuid();
         let (mut last, mut pauses, mut told) = (None, PAUSES_MS.iter(), Instant::now());
         let mut answers = self.begin(plan, &operation_id).await.map_err(|status| refusal(&status))?;
+        let mut said_something = true;
         loop {
             let broken = match answers.message().await {
                 Ok(Some(response)) => {
-                    pauses = PAUSES_MS.iter();
-                    if let Some(batch) = &response.batch {
-                        each(&batch.data);
+                    (pauses, said_something) = (PAUSES_MS.iter(), true);
+                    if let Some(batch) = &response.batch
+                        && each(&batch.data).is_break()
+                    {
+                        self.interrupt().await;
+                        break;
                     }
                     tell(&response, &mut told);
                     if response.complete.is_some() {
@@ -116,9 +125,11 @@ impl Client {
                     continue;
                 }
                 // A server ends a stream after some minutes, and waits to be asked for the rest.
-                Ok(None) => None,
+                Ok(None) if said_something => None,
+                Ok(None) => Some(Status::unavailable("it ends its answers before they are complete")),
                 Err(status) => Some(status),
             };
+            said_something = false;
             answers = self.take_up(broken, &operation_id, last.as_ref(), &mut pauses).await?;
         }
         let release = Release {

@@ -1,18 +1,19 @@
 //! Questions for a cluster: the same SQL over the same files, by Spark Connect, which Spark 4 and Sail speak.
 
 mod address;
+mod arrow;
 mod client;
 mod wire;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Cursor, Read as _};
+use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use datafusion::arrow::ipc::reader::StreamReader;
 use tokio::runtime::Runtime;
 use weir_archive::Table;
 use weir_archive::tables::Kind;
@@ -22,7 +23,7 @@ use weir_core::stop::Stop;
 use weir_store::tables::TABLES;
 
 use crate::archive::Stored;
-use crate::cells::{Answer, Failed, ROWS_MAX, append};
+use crate::cells::{Answer, Failed, ROWS_MAX, SMALLER_HINT, Unfit, too_much};
 use crate::cli::SparkArgs;
 use crate::origin::Origin;
 use address::Address;
@@ -117,7 +118,7 @@ impl Spark {
                     let paths = paths(store, files, table);
                     if views.get(table.name) != Some(&paths.len()) {
                         let count = paths.len();
-                        session.execute(view(table, paths), |_| ()).await?;
+                        session.execute(view(table, paths), |_| ControlFlow::Continue(())).await?;
                         views.insert(table.name, count);
                     }
                 }
@@ -144,7 +145,7 @@ impl Spark {
             Broken::Arrow(why) => {
                 other(lacking(format!("Spark at {name} sent rows that cannot be read: {why}"), ""))
             }
-            Broken::TooMany => other(lacking(format!("more than {ROWS_MAX} rows"), "add a LIMIT")),
+            Broken::TooMany => other(lacking(too_much(), SMALLER_HINT)),
             Broken::Refused(Refusal::Unreachable(why)) => other(lacking(
                 format!("Spark at {name} does not answer: {why}"),
                 "start-connect-server.sh, of Spark 4, starts one; --spark takes its address; /;use_ssl=true behind it speaks TLS",
@@ -214,28 +215,18 @@ async fn rows(session: &mut Client, sql: &str) -> Result<Answer, Broken> {
     let limit = Limit { input: Some(Box::new(query)), rows: ROWS_MAX as i32 + 1 };
     let root = Relation { limit: Some(Box::new(limit)), ..Relation::default() };
     let mut answer = Answer::default();
-    let mut bad = None;
-    let read = |data: &[u8], answer: &mut Answer| -> Result<(), String> {
-        let batches = StreamReader::try_new(Cursor::new(data), None).map_err(|error| error.to_string())?;
-        answer.columns = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
-        for batch in batches {
-            let batch = batch.map_err(|error| error.to_string())?;
-            append(&batch, &mut answer.rows).map_err(|error| error.to_string())?;
-        }
-        Ok(())
-    };
+    let mut read = Ok(());
     let plan = Plan { root: Some(root), command: None };
     session
         .execute(plan, |data| {
-            if bad.is_none() && answer.rows.len() <= ROWS_MAX {
-                bad = read(data, &mut answer).err();
-            }
+            read = arrow::read(data, &mut answer);
+            if read.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })
         .await?;
-    match bad {
-        Some(why) => Err(Broken::Arrow(why)),
-        None if answer.rows.len() > ROWS_MAX => Err(Broken::TooMany),
-        None => Ok(answer),
+    match read {
+        Ok(()) => Ok(answer),
+        Err(Unfit::Arrow(why)) => Err(Broken::Arrow(why.to_string())),
+        Err(Unfit::TooMuch) => Err(Broken::TooMany),
     }
 }
 

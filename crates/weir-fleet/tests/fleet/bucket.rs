@@ -226,6 +226,27 @@ fn walk(folder: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
+fn the_bucket_keeps_its_copy_of_a_file_that_is_damaged_here() {
+    let bucket = Bucket::default();
+    let endpoint = bucket.serve();
+    let fleet = Fleet::new();
+    fill(&fleet);
+    let push = || with(&fleet, &endpoint, "right", &["push", "--bucket", BUCKET]);
+    let ask = || with(&Fleet::new(), &endpoint, "right", &["sql", "--bucket", BUCKET, COUNTS]).out;
+    push().says(0, &["files sent"]);
+    let before = ask();
+    let mut stages = walk(&fleet.path("results/store/kind=stages"));
+    stages.retain(|name| name.ends_with(".parquet"));
+    fs::write(&stages[0], b"torn").unwrap();
+    for _ in 0..3 {
+        let ran = push();
+        ran.says(3, &["0 files sent", "; 0 superseded"]);
+        assert!(ran.err.contains("left out"), "{}", ran.err);
+        assert_eq!(ask(), before);
+    }
+}
+
+#[test]
 fn of_two_pushes_at_once_one_is_told_of_the_other() {
     let bucket = Bucket::default();
     let endpoint = bucket.serve();

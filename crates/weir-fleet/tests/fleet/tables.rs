@@ -124,6 +124,34 @@ fn write<R: Row>(path: &Path, table: &'static Table, rows: &[R]) {
     writer.finish().unwrap();
 }
 
+#[test]
+fn names_of_a_host_that_are_too_long_or_too_many_take_no_memory() {
+    let fleet = Fleet::new();
+    let row = |device: &str, n: i64| Stage {
+        ts_ms: 1000 * BEGIN_S + n,
+        span_ms: 10_000,
+        device: device.into(),
+        class: "read".into(),
+        stage: "g2c".into(),
+        bucket_low_ns: 4_096,
+        count: 1,
+    };
+    // A dictionary of one name makes a small file.
+    let long = "x".repeat(10_000);
+    let rows = |rows: i64| (0..rows).map(|n| row(&long, n)).collect::<Vec<_>>();
+    for (host, count) in [("db1", 50), ("db2", 60_000)] {
+        fs::create_dir_all(fleet.path(host)).unwrap();
+        write(&fleet.path(host).join("stages.parquet"), Stage::TABLE, &rows(count));
+        assert!(fs::metadata(fleet.path(host).join("stages.parquet")).unwrap().len() < 4 << 20);
+    }
+    let import = |host: &str| fleet.run(&["import", "--host", host, fleet.path(host).to_str().unwrap()]);
+    let ran = import("db1");
+    assert!(ran.err.contains("50 rows left out"), "{}", ran.err);
+    let ran = import("db2");
+    assert!(ran.code == Some(3) && ran.err.contains("512 MiB of names"), "{:?} {}", ran.code, ran.err);
+    assert!(!fleet.path("results/store/kind=stages").exists());
+}
+
 const SUMS: &str = "SELECT host, class, stage, load, SUM(n) AS n, MIN(ts) AS ts FROM stages
     GROUP BY host, class, stage, load ORDER BY host, class, stage, load";
 

@@ -150,7 +150,7 @@ fn loads(answer: &Answer, named: &[Slow]) -> Vec<i64> {
     });
     let all: BTreeSet<i64> = all.map(|row| row.load).collect();
     let (Some(first), Some(last)) = (all.first(), all.last()) else { return Vec::new() };
-    std::iter::successors(Some(*first), |load| Some(2 * load)).take_while(|load| load <= last).collect()
+    std::iter::successors(Some(*first), |load| load.checked_mul(2)).take_while(|load| load <= last).collect()
 }
 
 /// `512`, `4k`.

@@ -1,0 +1,94 @@
+//! Rows as a server sends them: streams in Arrow's format. What a message says of itself is held against what is there before
+//! memory is taken for it.
+
+use std::io::Cursor;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::ipc::reader::StreamReader;
+use datafusion::arrow::ipc::root_as_message;
+
+use crate::cells::{Answer, Unfit, append};
+
+/// Before the length of a message, since format version 5.
+const CONTINUES: [u8; 4] = [0xff; 4];
+
+/// Adds the rows of a stream to an answer.
+///
+/// # Errors
+/// Where it is no such stream, or holds more than an answer does.
+pub fn read(data: &[u8], answer: &mut Answer) -> Result<(), Unfit> {
+    check(data)?;
+    let batches = StreamReader::try_new(Cursor::new(data), None)?;
+    answer.columns = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
+    for batch in batches {
+        append(&batch?, answer)?;
+    }
+    Ok(())
+}
+
+/// Whether each message lies within the bytes, with its body.
+fn check(mut data: &[u8]) -> Result<(), ArrowError> {
+    let beyond = || ArrowError::IpcError("a message that is longer than what was sent".to_string());
+    while !data.is_empty() {
+        data = data.strip_prefix(&CONTINUES).unwrap_or(data);
+        let (length, rest) = data.split_first_chunk().ok_or_else(beyond)?;
+        let length = usize::try_from(i32::from_le_bytes(*length)).map_err(|_| beyond())?;
+        if length == 0 {
+            return Ok(());
+        }
+        let (head, rest) = rest.split_at_checked(length).ok_or_else(beyond)?;
+        let message = root_as_message(head).map_err(|error| ArrowError::IpcError(error.to_string()))?;
+        let body = usize::try_from(message.bodyLength()).map_err(|_| beyond())?;
+        data = rest.split_at_checked(body).ok_or_else(beyond)?.1;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::arrow::ipc::writer::StreamWriter;
+    use datafusion::arrow::record_batch::RecordBatch;
+
+    use super::*;
+
+    fn stream() -> Vec<u8> {
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+        writer.write(&batch).unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_stream_is_read_and_a_cut_one_refused() {
+        let whole = stream();
+        let mut answer = Answer::default();
+        read(&whole, &mut answer).unwrap();
+        assert_eq!((answer.columns.len(), answer.rows.len()), (1, 3));
+        for cut in 1..whole.len() {
+            let _ = read(&whole[..cut], &mut Answer::default());
+        }
+    }
+
+    #[test]
+    fn a_body_longer_than_what_was_sent_takes_no_memory() {
+        let whole = stream();
+        let mut lengths = 0;
+        for at in 0..whole.len() - 8 {
+            let number = i64::from_le_bytes(*whole[at..].first_chunk().unwrap());
+            // The body is three numbers of eight bytes, filled up.
+            if !(24..=64).contains(&number) {
+                continue;
+            }
+            let mut forged = whole.clone();
+            forged[at..at + 8].copy_from_slice(&(1_i64 << 50).to_le_bytes());
+            lengths += usize::from(
+                matches!(check(&forged), Err(error) if error.to_string().contains("longer than")),
+            );
+        }
+        assert!(lengths > 0, "no length of a body was found");
+    }
+}
