@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::error::ArrowError;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
@@ -172,8 +173,29 @@ fn only_asks(query: &Query) -> bool {
         && asks(&query.body)
 }
 
+/// Whether what the engine writes found no room, whichever of its parts says so.
+fn is_full(error: &DataFusionError) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        let is_io = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
+        let said = match error.downcast_ref::<ArrowError>() {
+            Some(ArrowError::IoError(_, error)) => is_io(error),
+            _ => error.downcast_ref::<io::Error>().is_some_and(is_io),
+        };
+        if said {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
 fn failed(error: &DataFusionError) -> Failed {
     let text = error.strip_backtrace();
+    if is_full(error) {
+        let hint = "what does not fit into --memory is written beside the tables: free some space there, or give it more memory";
+        return Failed::Other(lacking(text, hint));
+    }
     match error.find_root() {
         DataFusionError::ParquetError(_)
         | DataFusionError::ArrowError(..)
@@ -183,14 +205,27 @@ fn failed(error: &DataFusionError) -> Failed {
             DataFusionError::ResourcesExhausted(_) => {
                 lacking(text, "give it more with --memory, or ask for less time")
             }
-            DataFusionError::IoError(error) if error.kind() == io::ErrorKind::StorageFull => lacking(
-                text,
-                "what does not fit into --memory is written beside the tables: free some space there",
-            ),
             DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => {
                 usage(text, TABLES_HINT)
             }
             _ => lacking(text, ""),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_damaged_file() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let arrow = || DataFusionError::from(ArrowError::IoError("cannot write".to_string(), full()));
+        for error in [DataFusionError::from(full()), arrow(), arrow().context("while it sorts")] {
+            let Failed::Other(told) = failed(&error) else { panic!("{error}") };
+            assert!(weir_cli::failure::hint_of(&told).is_some_and(|hint| hint.contains("free some space")));
+        }
+        let damaged = DataFusionError::from(ArrowError::ParseError("not a page".to_string()));
+        assert!(matches!(failed(&damaged), Failed::Files(_)));
     }
 }
