@@ -288,7 +288,9 @@ pub fn capitalised(text: &str) -> String {
 
 /// A time stamp as people read it: RFC 3339 with a space.
 pub fn date(started_at: &str) -> String {
-    started_at.replacen('T', " ", 1)
+    let (seconds, fraction) = started_at.split_once('.').unwrap_or((started_at, ""));
+    let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+    seconds.replacen('T', " ", 1) + zone
 }
 
 /// Something that changes how the page must be read.
