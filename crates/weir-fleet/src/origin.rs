@@ -39,7 +39,7 @@ impl Origin {
     pub fn files(&self) -> anyhow::Result<Vec<Stored>> {
         match self {
             Origin::There(bucket) => bucket.files(),
-            Origin::Here(archive) => whole(archive),
+            Origin::Here(archive) => Ok(parted(archive)?.0),
         }
     }
 
@@ -73,20 +73,21 @@ impl Origin {
     }
 }
 
-/// The files of an archive. Damaged ones are said and left out, as far as their ends show it.
+/// The files of an archive: whole ones, and those that are damaged, which are said, as far as their ends show it.
 ///
 /// # Errors
-/// Where there are none.
-pub fn whole(archive: &Archive) -> anyhow::Result<Vec<Stored>> {
-    let mut files = archive.files()?;
-    files.retain(|file| is_whole(archive, file, archive.check(file)));
-    if files.is_empty() {
+/// Where none is whole.
+pub fn parted(archive: &Archive) -> anyhow::Result<(Vec<Stored>, Vec<Stored>)> {
+    let files = archive.files()?.into_iter();
+    let (whole, damaged): (Vec<_>, Vec<_>) =
+        files.partition(|file| is_whole(archive, file, archive.check(file)));
+    if whole.is_empty() {
         return Err(usage(
             format!("no tables in {}", archive.root().display()),
             "`weir fleet import` makes them of what recorders and runs left; --into names another folder",
         ));
     }
-    Ok(files)
+    Ok((whole, damaged))
 }
 
 /// Whether a file could be read. If not, it is said.

@@ -101,9 +101,7 @@ pub fn push(args: &PushArgs) -> anyhow::Result<u8> {
     let archive = Archive::below(results.root());
     // A compaction meanwhile would take files away.
     let _lock = archive.lock()?;
-    let whole = origin::whole(&archive)?;
-    let mut damaged = archive.files()?;
-    damaged.retain(|file| !whole.contains(file));
+    let (whole, damaged) = origin::parted(&archive)?;
     let pushed = bucket.push(&archive, &whole, &damaged)?;
     print(&format!(
         "{} files sent, {} MB; {} superseded ones removed there\n",
