@@ -44,6 +44,8 @@ pub struct Facts {
     pub special: (u32, u32),
     /// Number of the file in its file system.
     pub inode: u64,
+    /// Of the mount that it was opened through, as in mountinfo; `None` before Linux 5.8.
+    pub mount: Option<u64>,
 }
 
 /// What a file is, without a question to a file system that is served elsewhere. Links are followed.
@@ -51,13 +53,14 @@ pub struct Facts {
 /// # Errors
 /// Those of statx(2).
 pub fn facts_unasked(path: impl AsRef<Path>) -> io::Result<Facts> {
-    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::INO;
+    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::INO | StatxFlags::MNT_ID;
     let found = rustix::fs::statx(CWD, path.as_ref(), AtFlags::STATX_DONT_SYNC, wanted)?;
     Ok(Facts {
         mode: u32::from(found.stx_mode),
         device: (found.stx_dev_major, found.stx_dev_minor),
         special: (found.stx_rdev_major, found.stx_rdev_minor),
         inode: found.stx_ino,
+        mount: (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id),
     })
 }
 

@@ -23,6 +23,18 @@ pub(crate) fn read(tree: &Tree, name: &str, notes: &mut Vec<String>) -> Option<B
     })
 }
 
+/// The name of the domain of a btrfs file system, by one of its devices. Since Linux 5.11 a link says which it is; before, it is
+/// known where there is one only.
+pub(crate) fn of_btrfs(tree: &Tree, member: &str) -> Option<String> {
+    let holds = |system: &String| tree.exists(&format!("/sys/fs/btrfs/{system}/devices/{member}"));
+    let system = tree.names("/sys/fs/btrfs").into_iter().find(holds);
+    if let Some(linked) = system.and_then(|system| tree.link_name(&format!("/sys/fs/btrfs/{system}/bdi"))) {
+        return Some(linked);
+    }
+    let mut all = tree.names("/sys/class/bdi").into_iter().filter(|name| name.starts_with("btrfs-"));
+    all.next().filter(|_| all.next().is_none())
+}
+
 /// Counters of one domain from debugfs, in bytes; `bandwidth` per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counters {

@@ -8,6 +8,7 @@ use crate::block;
 use crate::cgroup;
 use crate::error::HostError;
 use crate::host::Host;
+use crate::mounts::Mount;
 
 impl Host {
     /// Names of all block devices, partitions included: cheap, to see whether anything has changed.
@@ -25,6 +26,11 @@ impl Host {
     /// Where file systems are mounted for writing, in the kernel's order; of each the first place only. Nothing where
     /// the mounts cannot be read.
     pub fn mounts_for_writing(&self) -> Vec<String> {
+        self.writable_mounts().into_iter().map(|mount| mount.mount_point).collect()
+    }
+
+    /// The same, as the kernel tells them.
+    pub(crate) fn writable_mounts(&self) -> Vec<Mount> {
         let mut seen = Vec::new();
         let mut mounts = self.mounts().unwrap_or_default();
         mounts.retain(|mount| {
@@ -35,7 +41,7 @@ impl Host {
             }
             writes && is_new
         });
-        mounts.into_iter().map(|mount| mount.mount_point).collect()
+        mounts
     }
 
     /// Limits that cgroups put on these devices, for this process or for write-back.

@@ -15,6 +15,8 @@ pub struct Flow {
     number: DeviceNumber,
     name: String,
     sequence: Option<u64>,
+    /// Of its file systems and its own, by their names.
+    bdis: Vec<String>,
     written: Written,
 }
 
@@ -44,7 +46,9 @@ impl Host {
         let number = block::number_of(&self.tree, &name)?;
         let written = self.written(&name)?;
         let host = self.keeping_open();
-        Ok(Flow { host, number, sequence: self.sequence(&name), name, written })
+        let own = self.write_back(number).own.into_iter().filter_map(|own| own.bdi);
+        let bdis = std::iter::once(number.to_string()).chain(own).collect();
+        Ok(Flow { host, number, sequence: self.sequence(&name), bdis, name, written })
     }
 
     fn disk_of(&self, number: DeviceNumber) -> Result<String, HostError> {
@@ -114,10 +118,10 @@ impl Flow {
     }
 
     fn dirty(&self) -> Result<(u64, u64), HostError> {
-        if let Some(counters) = bdi::counters(&self.host.tree, &self.number.to_string()) {
-            return Ok((counters.reclaimable, counters.writeback));
-        }
-        self.host.tree.parsed("/proc/meminfo", vm::parse_dirty)
+        let counters = self.bdis.iter().map(|name| bdi::counters(&self.host.tree, name));
+        let sum = |sum: (u64, u64), one: bdi::Counters| (sum.0 + one.reclaimable, sum.1 + one.writeback);
+        let known = counters.collect::<Option<Vec<_>>>().map(|all| all.into_iter().fold((0, 0), sum));
+        known.map_or_else(|| self.host.tree.parsed("/proc/meminfo", vm::parse_dirty), Ok)
     }
 }
 

@@ -37,7 +37,7 @@ pub use crate::servers::{Servers, Unreached};
 pub use apply::Applied;
 pub use entry::fnv1a;
 pub use error::KnobError;
-pub use governor::{Actuator, Choice, Governor, HANGS_AFTER, Move};
+pub use governor::{Actuator, BdiOf, Choice, Governor, HANGS_AFTER, Move};
 pub use guardian::{ARGUMENT, guardian_main};
 pub use journal::Journal;
 pub use owners::{configuration, read_with_owners, readings};

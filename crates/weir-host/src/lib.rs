@@ -39,6 +39,7 @@ mod tree;
 mod view;
 mod vm;
 mod work;
+mod write_back;
 
 #[cfg(test)]
 mod robustness;
@@ -61,3 +62,4 @@ pub use space::{DirectAlignment, Space};
 pub use tasks::TaskClock;
 pub use ticks::Ticks;
 pub use work::Spent;
+pub use write_back::{OwnBdi, WriteBack};

@@ -177,19 +177,13 @@ impl Host {
         name.into_iter().collect()
     }
 
-    /// btrfs has a device number that belongs to no device; its members are listed under /sys/fs/btrfs.
     fn btrfs_devices(&self, mount: &Mount, stack: &mut Stack) -> Vec<String> {
-        let source = if self.live { real_path(&mount.source) } else { mount.source.clone() };
-        let Some(first) = block::name_of_path(&self.tree, &source) else {
+        let all = self.devices_of_btrfs(mount);
+        if all.is_empty() {
             stack
                 .blind
                 .push(format!("btrfs: its device {} is not visible under /sys/class/block", mount.source));
-            return Vec::new();
-        };
-        let members = |uuid: &String| self.tree.names(&format!("/sys/fs/btrfs/{uuid}/devices"));
-        let all =
-            self.tree.names("/sys/fs/btrfs").iter().map(members).find(|members| members.contains(&first));
-        let all = all.unwrap_or_else(|| vec![first]);
+        }
         if all.len() > 1 {
             stack.blind.push(format!(
                 "btrfs over {}: which of them holds a block (its data and metadata profiles) is not read",
@@ -197,6 +191,16 @@ impl Host {
             ));
         }
         all
+    }
+
+    /// btrfs has a device number that belongs to no device; its members are listed under /sys/fs/btrfs.
+    pub(crate) fn devices_of_btrfs(&self, mount: &Mount) -> Vec<String> {
+        let source = if self.live { real_path(&mount.source) } else { mount.source.clone() };
+        let Some(first) = block::name_of_path(&self.tree, &source) else { return Vec::new() };
+        let members = |uuid: &String| self.tree.names(&format!("/sys/fs/btrfs/{uuid}/devices"));
+        let all =
+            self.tree.names("/sys/fs/btrfs").iter().map(members).find(|members| members.contains(&first));
+        all.unwrap_or_else(|| vec![first])
     }
 
     /// New and changed files of an overlay land in its upper folder.
@@ -228,9 +232,12 @@ impl Host {
         if let Some(number) = place.mount.as_ref().map(|mount| mount.number) {
             names.extend([format!("{number}"), format!("{number}-fuse"), format!("{number}-fuseblk")]);
         }
-        let is_btrfs = place.mount.as_ref().is_some_and(|mount| mount.kind == "btrfs");
-        if is_btrfs {
-            return self.bdi_of_btrfs(notes);
+        if place.mount.as_ref().is_some_and(|mount| mount.kind == "btrfs") {
+            let bdi = tops.first().and_then(|member| bdi::of_btrfs(&self.tree, member));
+            if bdi.is_none() {
+                notes.push("btrfs: which bdi is its own cannot be told".to_string());
+            }
+            return bdi::read(&self.tree, &bdi?, notes);
         }
         for top in tops {
             let whole = self.whole_device(top);
@@ -239,18 +246,8 @@ impl Host {
         names.iter().find_map(|name| bdi::read(&self.tree, name, notes))
     }
 
-    /// btrfs names its domains `btrfs-1`, `btrfs-2`… without saying whose they are.
-    fn bdi_of_btrfs(&self, notes: &mut Vec<String>) -> Option<Bdi> {
-        let names: Vec<String> =
-            self.tree.names("/sys/class/bdi").into_iter().filter(|name| name.starts_with("btrfs-")).collect();
-        if names.len() > 1 {
-            notes.push(format!("btrfs: which of the domains {} is its own cannot be told", names.join(", ")));
-        }
-        bdi::read(&self.tree, names.first().filter(|_| names.len() == 1)?, notes)
-    }
-
     /// A partition's disk, or the device itself.
-    fn whole_device(&self, name: &str) -> String {
+    pub(crate) fn whole_device(&self, name: &str) -> String {
         match block::layer(&self.tree, name, &mut Vec::new()).map(|layer| layer.kind) {
             Ok(LayerKind::Partition { disk, .. }) => disk,
             _ => name.to_string(),

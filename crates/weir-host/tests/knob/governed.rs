@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use weir_control::Limits;
 use weir_host::Host;
-use weir_host::knob::{self, Actuator, Governor, Journal, KnobError, Move, Which};
+use weir_host::knob::{self, Actuator, BdiOf, Governor, Journal, KnobError, Move, Which};
 use weir_knobs::Value;
 
 use super::devices::Disk;
@@ -26,7 +26,7 @@ pub fn govern(journal: &Journal, arguments: &[String]) {
     let (actuator, hangs_after) = (&arguments[0], Duration::from_millis(arguments[1].parse().unwrap()));
     let (actuator, unit) = match actuator.as_str() {
         "dirty" => (Actuator::Dirty, GIB),
-        device => (Actuator::Bdi(device.to_string()), 10 * MIB),
+        device => (Actuator::Bdi(BdiOf::Device(device.to_string())), 10 * MIB),
     };
     let mut governor = Governor::start_within(journal, &Host::live(), &actuator, unit, hangs_after).unwrap();
     governor.set(2 * unit).unwrap();
@@ -54,7 +54,7 @@ pub fn say_why_not(journal: &Journal) {
 }
 
 fn on_disk(disk: &Disk) -> Result<Governor, KnobError> {
-    let actuator = Actuator::Bdi(disk.name.clone());
+    let actuator = Actuator::Bdi(BdiOf::Device(disk.name.clone()));
     Governor::start(&Journal::at(&disk.journal()), &Host::live(), &actuator, MIB)
 }
 
@@ -102,7 +102,7 @@ pub fn root_a_killed_guard_is_led_back() {
 pub fn root_who_only_ever_sets_does_not_hang() {
     let disk = Disk::new();
     let (journal, hangs_after) = (disk.journal(), Duration::from_secs(1));
-    let actuator = Actuator::Bdi(disk.name.clone());
+    let actuator = Actuator::Bdi(BdiOf::Device(disk.name.clone()));
     let mut governor =
         Governor::start_within(&Journal::at(&journal), &Host::live(), &actuator, MIB, hangs_after).unwrap();
     let begun = Instant::now();

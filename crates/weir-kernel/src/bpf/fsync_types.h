@@ -42,6 +42,7 @@ struct list_head___sync {
 };
 
 struct backing_dev_info___sync {
+	u64 id;
 	unsigned int capabilities;
 	struct device___sync *owner;
 	char dev_name[64];

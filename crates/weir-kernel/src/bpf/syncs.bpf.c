@@ -110,7 +110,7 @@ static __always_inline void tell_dirty(struct device_syncs *place)
 
 	place->is_told = 0;
 	/* Its memory may be somebody else's by now: the next sync or pause names it anew. */
-	if (!owner || BPF_CORE_READ(owner, devt) != place->device) {
+	if (BPF_CORE_READ(bdi, id) != place->bdi_id || (owner && BPF_CORE_READ(owner, devt) != place->device)) {
 		place->bdi = 0;
 		return;
 	}
@@ -133,14 +133,35 @@ static __noinline int tell_all_dirty(void)
 	return 0;
 }
 
+static __always_inline void name_bdi(struct device_syncs *place, struct backing_dev_info___sync *bdi)
+{
+	if (place->bdi)
+		return;
+	place->bdi_id = BPF_CORE_READ(bdi, id);
+	place->bdi = (u64)bdi;
+}
+
+/* A bdi without an owner does not say whose it is; a sync of its file system has. */
+static __noinline u32 device_with(u64 bdi)
+{
+	for (u32 i = 0; i < DEVICES; i++) {
+		u32 at = i;
+		struct device_syncs *place = bpf_map_lookup_elem(&devices, &at);
+
+		if (place && place->bdi == bdi)
+			return place->device;
+	}
+	return 0;
+}
+
 /* ---- syncs ---- */
 
 static __noinline int remember_bdi(u32 device, struct file___sync *file)
 {
 	struct device_syncs *place = place_of(device);
 
-	if (place && !place->bdi)
-		place->bdi = (u64)BPF_CORE_READ(file, f_mapping, host, i_sb, s_bdi);
+	if (place)
+		name_bdi(place, BPF_CORE_READ(file, f_mapping, host, i_sb, s_bdi));
 	return 0;
 }
 
@@ -371,6 +392,7 @@ int BPF_PROG(on_task_gone, struct task_struct___sync *task)
 static __always_inline void pauses(struct bdi_writeback___sync *wb, long pause)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct backing_dev_info___sync *bdi;
 	struct device___sync *owner;
 	struct device_syncs *place;
 	struct process *process;
@@ -380,11 +402,12 @@ static __always_inline void pauses(struct bdi_writeback___sync *wb, long pause)
 	process = process_of(tgid);
 	if (!process)
 		return;
-	owner = BPF_CORE_READ(wb, bdi, owner);
-	process->device = owner ? BPF_CORE_READ(owner, devt) : 0;
+	bdi = BPF_CORE_READ(wb, bdi);
+	owner = BPF_CORE_READ(bdi, owner);
+	process->device = owner ? BPF_CORE_READ(owner, devt) : device_with((u64)bdi);
 	place = process->device ? place_of(process->device) : 0;
-	if (place && !place->bdi)
-		place->bdi = (u64)BPF_CORE_READ(wb, bdi);
+	if (place)
+		name_bdi(place, bdi);
 	process->is_wanted = is_wanted(tgid);
 	__sync_fetch_and_add(&process->pauses, 1);
 	__sync_fetch_and_add(&process->pause_ticks, pause);

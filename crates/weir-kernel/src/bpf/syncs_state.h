@@ -68,6 +68,7 @@ struct device_syncs {
 	u64 max_ns; /* User space sets it back. */
 	u64 left_out;
 	u64 bdi; /* Address of what writes its pages back; 0 where it is not known yet. */
+	u64 bdi_id; /* No two bdi have one until the next boot. */
 	s64 dirty_pages, writeback_pages; /* As they were at user space's last sync. */
 	u64 is_told; /* Whether these two are known. */
 	u64 threads[16]; /* A bit for each place of a thread that synced; user space empties them. */

@@ -1,7 +1,7 @@
 //! What /proc and /sys say about tasks and devices.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -124,6 +124,27 @@ pub(super) fn leaves(device: DeviceNumber) -> Vec<DeviceNumber> {
     found
 }
 
+/// The number of the file system that a process opened a file on, where stat names another one: btrfs shows each subvolume
+/// under a number of its own. A process may see as many mounts as it likes; those beyond a bound are not looked at.
+pub(crate) fn file_system_of(tgid: u32, mount: u64) -> Option<DeviceNumber> {
+    const MOST: u64 = 1 << 20;
+    let file = fs::File::open(format!("/proc/{tgid}/mountinfo")).ok()?;
+    let lines = io::BufReader::new(file.take(MOST)).lines().map_while(Result::ok);
+    number_of_mount(lines, mount)
+}
+
+/// Of lines such as `43 30 0:39 / /data rw …`.
+fn number_of_mount(mut lines: impl Iterator<Item = String>, mount: u64) -> Option<DeviceNumber> {
+    let of_line = |line: String| {
+        let mut words = line.split_ascii_whitespace();
+        let is_it = words.next()?.parse() == Ok(mount);
+        let (major, minor) = words.nth(1)?.split_once(':')?;
+        let number = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
+        is_it.then_some(number)
+    };
+    lines.find_map(of_line)
+}
+
 /// The disk of a partition; any other device itself.
 pub(crate) fn whole(device: DeviceNumber) -> DeviceNumber {
     let folder = format!("/sys/dev/block/{device}");
@@ -181,7 +202,8 @@ pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cgroup_in, position_of};
+    use super::{cgroup_in, number_of_mount, position_of};
+    use weir_core::target::DeviceNumber;
 
     #[test]
     fn the_cgroup_is_that_of_v2_or_of_systemd() {
@@ -194,6 +216,20 @@ mod tests {
         ] {
             assert_eq!(cgroup_in(text).as_deref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_mount_tells_the_number_of_its_file_system() {
+        let lines = || {
+            [
+                "30 1 254:0 / / rw - ext4 /dev/vda rw",
+                "43 30 0:39 / /data rw - btrfs /dev/loop0 rw",
+                "44 30 nothing",
+            ]
+        };
+        let number = |mount| number_of_mount(lines().into_iter().map(String::from), mount);
+        let (root, data) = (DeviceNumber { major: 254, minor: 0 }, DeviceNumber { major: 0, minor: 39 });
+        assert_eq!([30, 43, 44, 4].map(number), [Some(root), Some(data), None, None]);
     }
 
     #[test]

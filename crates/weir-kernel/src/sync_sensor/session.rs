@@ -399,13 +399,16 @@ impl SyncSession {
         }
     }
 
-    /// Frees the places of devices that are gone.
+    /// Frees the places of devices, and of file systems with a bdi of their own, that are gone.
     fn tidy(&mut self) {
         self.disks.clear();
         for place in self.programs.devices.places() {
             let number = ring_entry::number(load(&place.device) as u32);
-            let is_there = Path::new(&format!("/sys/dev/block/{number}")).exists();
-            if load(&place.device) != 0 && !number.is_anonymous() && !is_there {
+            let is_there = match number.is_anonymous() {
+                true => load(&place.bdi) != 0,
+                false => Path::new(&format!("/sys/dev/block/{number}")).exists(),
+            };
+            if load(&place.device) != 0 && !is_there {
                 place.release();
             }
         }

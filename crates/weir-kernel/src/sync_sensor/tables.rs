@@ -44,6 +44,7 @@ pub struct DeviceSyncs {
     pub max_ns: AtomicU64,
     pub left_out: AtomicU64,
     pub bdi: AtomicU64,
+    pub bdi_id: AtomicU64,
     pub dirty_pages: AtomicI64,
     pub writeback_pages: AtomicI64,
     pub is_told: AtomicU64,
@@ -116,10 +117,11 @@ impl DeviceSyncs {
 
     /// Makes the place free for another device.
     pub fn release(&self) {
-        for field in [&self.count, &self.sum_ns, &self.max_ns, &self.left_out, &self.bdi, &self.is_told]
-            .into_iter()
-            .chain(&self.threads)
-            .chain(&self.buckets)
+        for field in
+            [&self.count, &self.sum_ns, &self.max_ns, &self.left_out, &self.bdi, &self.bdi_id, &self.is_told]
+                .into_iter()
+                .chain(&self.threads)
+                .chain(&self.buckets)
         {
             field.store(0, Ordering::Relaxed);
         }

@@ -29,6 +29,9 @@ const PROTECTED_STAND_NS: u64 = 10_000_000_000;
 /// starts many processes, each with many files, must not hold up a guard.
 const FILES_A_LOOK: usize = 4 * FILES_MAX;
 
+/// What stat says of files is asked again after so long.
+const NUMBERS_STAND_NS: u64 = 10_000_000_000;
+
 /// Up to this descriptor, files are taken for messages until they are longer than that.
 const STANDARD_ERROR: u32 = 2;
 const MESSAGES_MAX: u64 = 1 << 20;
@@ -67,6 +70,7 @@ pub struct Writers {
     next_ns: u64,
     room: Vec<u8>,
     places: HashMap<Id, (u64, Vec<DeviceNumber>)>,
+    numbers: Numbers,
     /// When the last look was, and how many files it may still look at.
     room_for_files: (Option<u64>, usize),
 }
@@ -142,29 +146,54 @@ impl Writers {
             }
             let left = &mut self.room_for_files.1;
             if *left > 0 {
-                *place = (now_ns, devices_of(id.pid, left));
+                self.numbers.forget_old(now_ns);
+                *place = (now_ns, devices_of(id.pid, left, &mut self.numbers));
             }
         }
         &place.1
     }
 }
 
+/// Which device syncs on a file system are counted under, by what stat says of its files.
+#[derive(Default)]
+struct Numbers {
+    known: HashMap<DeviceNumber, DeviceNumber>,
+    since_ns: u64,
+}
+
+impl Numbers {
+    /// A number may be given to another file system.
+    fn forget_old(&mut self, now_ns: u64) {
+        if now_ns >= self.since_ns + NUMBERS_STAND_NS {
+            (self.known, self.since_ns) = (HashMap::new(), now_ns);
+        }
+    }
+
+    /// Of an open file.
+    fn device(&mut self, pid: u32, facts: &weir_fs::Facts) -> DeviceNumber {
+        let is_device = facts.mode & libc::S_IFMT == libc::S_IFBLK;
+        let (major, minor) = if is_device { facts.special } else { facts.device };
+        let number = DeviceNumber { major, minor };
+        let own = |mount| files::file_system_of(pid, mount);
+        *self.known.entry(number).or_insert_with(|| match number.is_anonymous() {
+            true => facts.mount.and_then(own).unwrap_or(number),
+            false => files::whole(number),
+        })
+    }
+}
+
 /// A database has hundreds of files open on one device: one that it writes to tells of all.
 /// `left` files are looked at, at most.
-fn devices_of(pid: u32, left: &mut usize) -> Vec<DeviceNumber> {
+fn devices_of(pid: u32, left: &mut usize, numbers: &mut Numbers) -> Vec<DeviceNumber> {
     let folder = format!("/proc/{pid}/fd");
-    let mut disks: HashMap<(u32, u32), DeviceNumber> = HashMap::new();
     let mut found = Vec::new();
     for descriptor in files::numbers(&folder).take(FILES_MAX.min(*left)) {
         *left -= 1;
         let Ok(facts) = weir_fs::facts_unasked(format!("{folder}/{descriptor}")) else { continue };
-        let number = match facts.mode & libc::S_IFMT {
-            libc::S_IFREG => facts.device,
-            libc::S_IFBLK => facts.special,
-            _ => continue,
-        };
-        let (major, minor) = number;
-        let disk = *disks.entry(number).or_insert_with(|| files::whole(DeviceNumber { major, minor }));
+        if ![libc::S_IFREG, libc::S_IFBLK].contains(&(facts.mode & libc::S_IFMT)) {
+            continue;
+        }
+        let disk = numbers.device(pid, &facts);
         if !found.contains(&disk) && is_written_to(pid, descriptor) {
             found.push(disk);
         }

@@ -6,14 +6,15 @@ WITH newest AS (
     ROW_NUMBER() OVER (PARTITION BY host, device ORDER BY ts DESC, value) AS rn
   FROM facts
   WHERE name = 'model' AND device <> '' AND ts < {t1}),
-s AS (
-  SELECT COALESCE(f.model, 'not known') AS model, h.host, h.device, h.class, h.load,
-    h.bucket_low_ns AS lo, SUM(h.n) AS n
-  FROM stages h LEFT JOIN newest f ON h.host = f.host AND h.device = f.device AND f.rn = 1
-  WHERE h.class IN ('read', 'write') AND h.stage = 'g2c' AND h.load > 0 AND h.ts >= {t0} AND h.ts < {t1}
-  GROUP BY COALESCE(f.model, 'not known'), h.host, h.device, h.class, h.load, h.bucket_low_ns),
+b AS (
+  SELECT host, device, class, load, bucket_low_ns AS lo, SUM(n) AS n
+  FROM stages
+  WHERE class IN ('read', 'write') AND stage = 'g2c' AND load > 0 AND ts >= {t0} AND ts < {t1}
+  GROUP BY host, device, class, load, bucket_low_ns),
 k AS (
-  SELECT model, class, load, lo, SUM(n) AS n FROM s GROUP BY model, class, load, lo),
+  SELECT COALESCE(f.model, 'not known') AS model, b.class, b.load, b.lo, SUM(b.n) AS n
+  FROM b LEFT JOIN newest f ON b.host = f.host AND b.device = f.device AND f.rn = 1
+  GROUP BY COALESCE(f.model, 'not known'), b.class, b.load, b.lo),
 c AS (
   SELECT model, class, load, lo,
     SUM(n) OVER (PARTITION BY model, class, load ORDER BY lo
@@ -28,25 +29,32 @@ o AS (
     ROW_NUMBER() OVER (PARTITION BY model, class ORDER BY load) AS rn
   FROM p),
 base AS (
-  SELECT model, class, p99 FROM o WHERE rn = 1),
-knees AS (
-  SELECT o.model, o.class, MIN(CASE WHEN o.p99 >= 3 * base.p99 THEN o.load END) AS knee, MAX(base.p99) AS base_ns
-  FROM o JOIN base ON o.model = base.model AND o.class = base.class
-  GROUP BY o.model, o.class),
+  SELECT model, class, load, p99,
+    MAX(CASE WHEN rn = 1 THEN p99 END) OVER (PARTITION BY model, class) AS base_ns
+  FROM o),
+curve AS (
+  SELECT model, class, load, p99, base_ns,
+    MIN(CASE WHEN p99 >= 3 * base_ns THEN load END) OVER (PARTITION BY model, class) AS knee
+  FROM base),
 l AS (
-  SELECT model, host, device, class, load, SUM(n) AS n FROM s GROUP BY model, host, device, class, load),
+  SELECT host, device, class, load, SUM(n) AS n
+  FROM stages
+  WHERE class IN ('read', 'write') AND stage = 'g2c' AND load > 0 AND ts >= {t0} AND ts < {t1}
+  GROUP BY host, device, class, load),
 a AS (
-  SELECT model, host, device, class, load,
-    SUM(n) OVER (PARTITION BY model, host, device, class ORDER BY load DESC
+  SELECT host, device, class, load,
+    SUM(n) OVER (PARTITION BY host, device, class ORDER BY load DESC
                  ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS above,
-    SUM(n) OVER (PARTITION BY model, host, device, class) AS total
+    SUM(n) OVER (PARTITION BY host, device, class) AS total
   FROM l),
+d AS (
+  SELECT host, device, class, MAX(CASE WHEN above * 100 >= total THEN load END) AS load
+  FROM a GROUP BY host, device, class),
 used AS (
-  SELECT model, host, device, class, MAX(CASE WHEN above * 100 >= total THEN load END) AS load
-  FROM a GROUP BY model, host, device, class)
-SELECT used.model, used.host, used.device, used.class, used.load, knees.knee, knees.base_ns, o.p99 AS at_load_ns
+  SELECT COALESCE(f.model, 'not known') AS model, d.host, d.device, d.class, d.load
+  FROM d LEFT JOIN newest f ON d.host = f.host AND d.device = f.device AND f.rn = 1)
+SELECT used.model, used.host, used.device, used.class, used.load, curve.knee, curve.base_ns, curve.p99 AS at_load_ns
 FROM used
-JOIN knees ON used.model = knees.model AND used.class = knees.class
-JOIN o ON used.model = o.model AND used.class = o.class AND used.load = o.load
-WHERE knees.knee IS NOT NULL AND used.load * 2 >= knees.knee
+JOIN curve ON used.model = curve.model AND used.class = curve.class AND used.load = curve.load
+WHERE curve.knee IS NOT NULL AND used.load * 2 >= curve.knee
 ORDER BY used.host, used.device, used.class

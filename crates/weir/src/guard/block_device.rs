@@ -17,8 +17,8 @@ pub struct BlockDevice {
     pub name: String,
     /// Its number.
     pub number: DeviceNumber,
-    /// The number under which syncs of its file system are counted, where that is another one.
-    pub file_system: Option<DeviceNumber>,
+    /// Numbers under which syncs of its file systems are counted, where those are others.
+    pub file_systems: Vec<DeviceNumber>,
 }
 
 /// Those that were named, or every device with a file system that is mounted for writing; each once.
@@ -58,7 +58,12 @@ pub fn find(host: &Host, asked: &str) -> Result<Option<BlockDevice>, HostError> 
     // A file system's pages are written by the domain of the very device it lies on, which may be mapped over others.
     let number = own.filter(|number| !number.is_anonymous()).unwrap_or(layer.number);
     let flow = host.flow(number)?;
-    let file_system = own.filter(|own| own.is_anonymous());
     let (name, number) = (flow.name().to_string(), flow.number());
-    Ok(Some(BlockDevice { asked: asked.to_string(), name, number, file_system }))
+    let file_systems = file_systems(host, number);
+    Ok(Some(BlockDevice { asked: asked.to_string(), name, number, file_systems }))
+}
+
+/// The numbers of file systems on a device that have a bdi of their own (btrfs).
+pub fn file_systems(host: &Host, number: DeviceNumber) -> Vec<DeviceNumber> {
+    host.write_back(number).own.into_iter().map(|own| own.number).collect()
 }

@@ -64,6 +64,8 @@ struct Watched {
 
 /// Looks between two searches for a device that is gone.
 const SEARCH_EVERY: u64 = 10;
+/// Samples between two readings of the mounts.
+const MOUNTS_EVERY: u64 = 100;
 
 impl Machine {
     /// Watches these from now on, and the syncs of those that are to be protected, from this source or the best there
@@ -83,7 +85,7 @@ impl Machine {
         let watched = block_devices.iter().map(watched).collect::<Result<_, HostError>>()?;
         let devices = block_devices.iter().map(|block_device| sensor::Watched {
             number: block_device.number,
-            file_system: block_device.file_system,
+            file_systems: block_device.file_systems.clone(),
             folder: folder(host, block_device),
         });
         let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source };
@@ -98,8 +100,9 @@ impl Sampler for Machine {
         let searches = self.samples.is_multiple_of(SEARCH_EVERY);
         if searches {
             for (at, watched) in self.watched.iter_mut().enumerate() {
-                if watched.search(&self.host) {
-                    self.senses.moved(at, watched.block_device.number);
+                if watched.search(&self.host, self.samples) {
+                    let BlockDevice { number, file_systems, .. } = &watched.block_device;
+                    self.senses.moved(at, *number, file_systems);
                 }
             }
         }
@@ -137,10 +140,11 @@ fn folder(host: &Host, block_device: &BlockDevice) -> Option<PathBuf> {
 }
 
 impl Watched {
-    /// Looks for a device that is gone; whether it has come back.
-    fn search(&mut self, host: &Host) -> bool {
+    /// Looks for a device that is gone, and now and then for file systems that were mounted or unmounted; whether it has
+    /// come back, or has others.
+    fn search(&mut self, host: &Host, samples: u64) -> bool {
         if self.flow.is_some() {
-            return false;
+            return samples.is_multiple_of(MOUNTS_EVERY) && self.mounts_changed(host);
         }
         // A path that lies elsewhere now is not what was to be guarded.
         let found = block_device::find(host, &self.block_device.asked).ok().flatten();
@@ -149,6 +153,16 @@ impl Watched {
             self.block_device = found;
         }
         self.flow.is_some()
+    }
+
+    fn mounts_changed(&mut self, host: &Host) -> bool {
+        let now = block_device::file_systems(host, self.block_device.number);
+        let changed = now != self.block_device.file_systems;
+        if changed {
+            self.block_device.file_systems = now;
+            self.flow = host.flow(self.block_device.number).ok();
+        }
+        changed
     }
 
     /// What it did; `backlog_bytes` as of [`Flow::look`].

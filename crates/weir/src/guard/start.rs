@@ -3,7 +3,7 @@
 use weir_control::{Guard, Limits, Parameters};
 use weir_fs::Output;
 use weir_host::Host;
-use weir_host::knob::{Actuator, Governor, Journal, KnobError, recover_stale};
+use weir_host::knob::{Actuator, BdiOf, Governor, Journal, KnobError, recover_stale};
 
 use super::block_device::{self, BlockDevice};
 use super::control_loop::{About, Cgroups, ControlLoop, Parts};
@@ -162,9 +162,16 @@ fn groups(
     for (at, block_device) in block_devices.iter().enumerate() {
         let (actuator, why) = match settings.actuator {
             ActuatorChoice::Vm => (Actuator::Dirty, "as asked for".to_string()),
-            ActuatorChoice::Bdi => (Actuator::Bdi(block_device.name.clone()), "as asked for".to_string()),
+            ActuatorChoice::Bdi => {
+                let bdi = BdiOf::pages_on(host, &block_device.name, block_device.number);
+                let bdi = bdi.map_err(|what| Lacking {
+                    what,
+                    hint: Some("--actuator vm turns the limit of the machine".to_string()),
+                })?;
+                (Actuator::Bdi(bdi), "as asked for".to_string())
+            }
             ActuatorChoice::Auto => {
-                let choice = Actuator::best(host, &block_device.name);
+                let choice = Actuator::best(host, &block_device.name, block_device.number);
                 (choice.actuator, choice.why)
             }
         };

@@ -205,6 +205,38 @@ fn root_alone_every_way_out_leads_back() {
     contains(&list.stdout, &["guard", &bench.name()]);
 }
 
+/// btrfs has a number and a bdi of its own. A guard that is told the device has to find both.
+#[test]
+fn root_alone_a_file_system_with_a_bdi_of_its_own_is_guarded() {
+    if !root_or_say("root_alone_a_file_system_with_a_bdi_of_its_own_is_guarded", &["mkfs.btrfs"]) {
+        return;
+    }
+    let options = ["fs=btrfs", "size=512M", "direct=on", "write_iops=500", "write_bps=20000000"];
+    let bench = Bench::on(LoopDevice::create(&options));
+    let running = bench.command(&format!("guard run {}", bench.name()));
+    let mut guard = Weir::started(running, |_| true);
+    bench.wait("the guard answers", || bench.state().is_some());
+    let load = bench.load();
+    let device = || bench.state().map_or(Value::Null, |state| state["devices"][0].clone());
+    bench.wait("its syncs are seen, and the limit is held", || {
+        let device = device();
+        device["totals"]["syncs"].as_u64().is_some_and(|syncs| syncs > 0)
+            && device["decision"]["mood"] == "holding"
+    });
+    let actuator = device()["lever"].to_string();
+    let bdi = actuator.split(['"', ' ']).find_map(|word| word.strip_prefix("bdi:")).map(String::from);
+    let strict = |bdi: &String| fs::read_to_string(format!("/sys/class/bdi/{bdi}/strict_limit")).unwrap();
+    if bench.actuator() == "bdi" {
+        assert_eq!(bdi.as_ref().map(strict).as_deref().map(str::trim), Some("1"), "{actuator}");
+        assert_eq!(fs::read_to_string(bench.bdi("strict_limit")).unwrap().trim(), "0", "it has no pages");
+    }
+    guard.signal("TERM");
+    assert_eq!(guard.finish().code, 143);
+    assert!(bdi.as_ref().is_none_or(|bdi| strict(bdi).trim() == "0"));
+    assert_eq!(bench.journaled(), 0);
+    end(load);
+}
+
 #[test]
 fn root_alone_its_time_is_over() {
     let Some(bench) = Bench::new("root_alone_its_time_is_over") else { return };

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use weir_knobs::{KnobName, Value};
+use weir_core::target::DeviceNumber;
+use weir_knobs::{KnobName, Scope, Value};
 
 use super::super::read;
 use crate::bdi;
 use crate::host::Host;
+use crate::write_back::{OwnBdi, WriteBack};
 
 /// A limit that can be turned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,9 +16,9 @@ pub enum Actuator {
     /// `vm.dirty_bytes` with `vm.dirty_background_bytes` at half of it: every kernel has it, and every buffered writer
     /// of the machine is held to it.
     Dirty,
-    /// The share of one bdi, by the name of its device (`sda`) or its own (`0:44`), held at all times (`strict_limit`
-    /// and `max_ratio_fine`): writers to other devices are left alone.
-    Bdi(String),
+    /// The share of one bdi, by its device or its own name, held at all times (`strict_limit` and `max_ratio_fine`):
+    /// writers to other devices are left alone.
+    Bdi(BdiOf),
     /// What a cgroup may write to a device ([`crate::IoCgroup::write_limit`]). Its limit in bytes is what that lets through
     /// in a tenth of a second.
     Cgroup(KnobName),
@@ -28,6 +30,15 @@ pub enum Actuator {
         /// The `wbps` of io.max.
         pace: Option<KnobName>,
     },
+}
+
+/// Which bdi.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BdiOf {
+    /// That of a device, by the kernel's name of it.
+    Device(String),
+    /// That of a file system which has its own, by the bdi's name.
+    FileSystem(String),
 }
 
 /// An actuator, and why that one.
@@ -43,7 +54,8 @@ impl fmt::Display for Actuator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Actuator::Dirty => f.write_str("vm.dirty_bytes"),
-            Actuator::Bdi(device) => write!(f, "{device}/bdi (strict_limit, max_ratio_fine)"),
+            Actuator::Bdi(BdiOf::Device(device)) => write!(f, "{device}/bdi (strict_limit, max_ratio_fine)"),
+            Actuator::Bdi(BdiOf::FileSystem(bdi)) => write!(f, "bdi:{bdi} (strict_limit, max_ratio_fine)"),
             Actuator::Private { high, pace: None } => write!(f, "{high}"),
             Actuator::Private { high, pace: Some(pace) } => write!(f, "{high} and {pace}"),
             Actuator::Cgroup(knob) => write!(f, "{knob} (in a tenth of a second)"),
@@ -52,30 +64,59 @@ impl fmt::Display for Actuator {
 }
 
 impl Actuator {
-    /// The better one for this device, by what the kernel offers.
-    pub fn best(host: &Host, device: &str) -> Choice {
-        let lacks =
-            ["strict_limit", "max_ratio_fine"].into_iter().find_map(|file| lacking(host, device, file));
+    /// The better one for this device, by what the kernel offers; `number` is the device's.
+    pub fn best(host: &Host, device: &str, number: DeviceNumber) -> Choice {
         let dirty = |why: String| Choice { actuator: Actuator::Dirty, why };
+        let bdi = match BdiOf::pages_on(host, device, number) {
+            Ok(bdi) => bdi,
+            Err(why) => return dirty(why),
+        };
+        let lacks = ["strict_limit", "max_ratio_fine"].into_iter().find_map(|file| lacking(host, &bdi, file));
         match lacks.or_else(|| too_old(host)) {
             Some(why) => dirty(why),
-            None => Choice {
-                actuator: Actuator::Bdi(device.to_string()),
-                why: format!("it holds writers to {device} alone"),
-            },
+            None => {
+                Choice { actuator: Actuator::Bdi(bdi), why: format!("it holds writers to {device} alone") }
+            }
         }
     }
 }
 
-/// Why a file of the device's bdi does not serve.
-fn lacking(host: &Host, device: &str, file: &str) -> Option<String> {
-    match read::read(host, &KnobName::device(device, &format!("bdi/{file}"))) {
+impl BdiOf {
+    /// The one that writes back all pages of a device's file systems.
+    ///
+    /// # Errors
+    /// A sentence part: why there is none, or none that is known.
+    pub fn pages_on(host: &Host, device: &str, number: DeviceNumber) -> Result<BdiOf, String> {
+        let WriteBack { own, shares_the_disks } = host.write_back(number);
+        match own.as_slice() {
+            [] => Ok(BdiOf::Device(device.to_string())),
+            [OwnBdi { bdi: Some(bdi), .. }] if !shares_the_disks => Ok(BdiOf::FileSystem(bdi.clone())),
+            [OwnBdi { bdi: None, .. }] => {
+                Err(format!("the kernel does not tell the bdi of the file system on {device}"))
+            }
+            _ => Err(format!("the file systems on {device} have several bdis")),
+        }
+    }
+
+    /// One of its files.
+    pub(super) fn file(&self, file: &str) -> KnobName {
+        match self {
+            BdiOf::Device(device) => KnobName::device(device, &format!("bdi/{file}")),
+            BdiOf::FileSystem(bdi) => KnobName { scope: Scope::Bdi(bdi.clone()), setting: file.to_string() },
+        }
+    }
+}
+
+/// Why a file of a bdi does not serve.
+fn lacking(host: &Host, bdi: &BdiOf, file: &str) -> Option<String> {
+    let knob = bdi.file(file);
+    match read::read(host, &knob) {
         Ok(reading) if !reading.writable => Some(format!("{} is read-only", reading.path)),
         Ok(reading) if matches!(reading.value, Some(Value::Number(_))) => None,
         Ok(reading) => {
             Some(reading.unreadable.unwrap_or_else(|| format!("{} holds no number", reading.path)))
         }
-        Err(_) => Some(format!("{device} has no bdi/{file}, which Linux has since 6.2")),
+        Err(_) => Some(format!("there is no {knob}, which Linux has since 6.2")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a limit in bytes is in the terms of an actuator's knobs.
 
 use weir_control::{Limits, UNLIMITED_BYTES};
-use weir_knobs::{KnobName, Scope, Value};
+use weir_knobs::{KnobName, Value};
 
 use super::super::band::{Band, marked, marked_pages};
 use super::super::dirty;
@@ -34,14 +34,14 @@ impl Hand {
             // Write-back starts before anybody has to wait for it.
             Actuator::Dirty => [dirty::BACKGROUND, dirty::LIMIT].map(KnobName::machine).to_vec(),
             // Without strict_limit a share does not bound anything.
-            Actuator::Bdi(name) => ["strict_limit", "max_ratio_fine"].map(|file| of_bdi(name, file)).to_vec(),
+            Actuator::Bdi(bdi) => ["strict_limit", "max_ratio_fine"].map(|file| bdi.file(file)).to_vec(),
             Actuator::Cgroup(knob) => vec![knob.clone()],
             Actuator::Private { high, pace } => std::iter::once(high).chain(pace).cloned().collect(),
         };
         let places = knobs.iter().map(|knob| Place::of(&host.tree, knob)).collect::<Result<_, _>>()?;
         let share = match actuator {
             Actuator::Dirty | Actuator::Cgroup(_) | Actuator::Private { .. } => None,
-            Actuator::Bdi(name) => Some(Place::of(&host.tree, &of_bdi(name, "max_bytes"))?),
+            Actuator::Bdi(bdi) => Some(Place::of(&host.tree, &bdi.file("max_bytes"))?),
         };
         Ok(Hand { actuator: actuator.clone(), page_bytes: host.page_bytes(), knobs, places, share })
     }
@@ -161,14 +161,6 @@ impl Hand {
         let threshold = u128::from(dirty::threshold_bytes(host)?.max(1));
         Ok(u64::try_from(u128::from(bytes) * u128::from(WHOLE_PPM) / threshold).unwrap_or(u64::MAX))
     }
-}
-
-/// `7:0` is a bdi's own name; a device's bdi is found by the device.
-fn of_bdi(name: &str, file: &str) -> KnobName {
-    if name.contains(':') {
-        return KnobName { scope: Scope::Bdi(name.to_string()), setting: file.to_string() };
-    }
-    KnobName::device(name, &format!("bdi/{file}"))
 }
 
 fn number(bytes: u64) -> Value {

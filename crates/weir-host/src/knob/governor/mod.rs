@@ -30,7 +30,7 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::vm;
 
-pub use actuator::{Actuator, Choice};
+pub use actuator::{Actuator, BdiOf, Choice};
 
 /// The machine's dirty limit is read again after so long.
 const THRESHOLD_STANDS: Duration = Duration::from_secs(1);

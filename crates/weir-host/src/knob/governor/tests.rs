@@ -3,9 +3,10 @@
 use std::fs;
 
 use weir_control::Limits;
+use weir_core::target::DeviceNumber;
 use weir_knobs::{Became, Value};
 
-use super::{Actuator, Governor, Move};
+use super::{Actuator, BdiOf, Governor, Move};
 use crate::knob::journal::Sync;
 use crate::knob::rollback::{Which, listed, rollback};
 use crate::knob::testing::Machine;
@@ -15,6 +16,12 @@ const SAVED: u64 = 4_096_000;
 const FLOOR: u64 = 1_000_000;
 const DIRTY: &str = "/proc/sys/vm/dirty_bytes";
 const BACKGROUND: &str = "/proc/sys/vm/dirty_background_bytes";
+
+const LOOP: DeviceNumber = DeviceNumber { major: 7, minor: 0 };
+
+fn of_loop() -> Actuator {
+    Actuator::Bdi(BdiOf::Device("loop0".into()))
+}
 
 fn bdi(file: &str) -> String {
     format!("/sys/class/bdi/7:0/{file}")
@@ -75,7 +82,7 @@ fn the_limit_stays_between_floor_and_what_was_found() {
 fn a_share_of_a_device_is_led_back_as_a_share() {
     let machine = machine();
     let ppm = || machine.get(&bdi("max_ratio_fine"));
-    let mut governor = start(&machine, &Actuator::Bdi("loop0".into()));
+    let mut governor = start(&machine, &of_loop());
     for (asked, share) in [(2_048_000, "500000"), (FLOOR / 2, "244140"), (u64::MAX, "999999")] {
         written(governor.set(asked).unwrap());
         assert_eq!((ppm().as_str(), machine.get(&bdi("strict_limit"))), (share, "1".to_string()), "{asked}");
@@ -161,7 +168,7 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
 #[test]
 fn another_device_ends_it_and_a_new_governor_may_start() {
     let machine = machine();
-    let actuator = Actuator::Bdi("loop0".into());
+    let actuator = of_loop();
     let mut governor = start(&machine, &actuator);
     written(governor.set(2_000_000).unwrap());
     machine.set("/sys/block/loop0/diskseq", "8");
@@ -189,7 +196,7 @@ fn an_actuator_in_other_hands_is_not_taken() {
     let error = Governor::start(&machine.journal, &machine.host, &Actuator::Dirty, FLOOR).unwrap_err();
     assert!(error.to_string().contains("vm.dirty") && error.to_string().contains("another weir"), "{error}");
     // The other actuator is free.
-    start(&machine, &Actuator::Bdi("loop0".into()));
+    start(&machine, &of_loop());
     governor.stop().unwrap();
     start(&machine, &Actuator::Dirty);
 }
@@ -197,10 +204,10 @@ fn an_actuator_in_other_hands_is_not_taken() {
 #[test]
 fn the_actuator_is_chosen_by_what_the_kernel_offers() {
     for (release, lacks, expected, why) in [
-        ("6.18.44-vm", "", Actuator::Bdi("loop0".into()), "loop0 alone"),
-        ("6.14.0", "", Actuator::Bdi("loop0".into()), "loop0 alone"),
+        ("6.18.44-vm", "", of_loop(), "loop0 alone"),
+        ("6.14.0", "", of_loop(), "loop0 alone"),
         ("6.12.7-cloud", "", Actuator::Dirty, "before Linux 6.14 (here 6.12.7-cloud)"),
-        ("5.15.0", "strict_limit", Actuator::Dirty, "no bdi/strict_limit, which Linux has since 6.2"),
+        ("5.15.0", "strict_limit", Actuator::Dirty, "no loop0/bdi/strict_limit, which Linux has since 6.2"),
         ("", "", Actuator::Dirty, "before Linux 6.14"),
     ] {
         let machine = machine();
@@ -208,7 +215,7 @@ fn the_actuator_is_chosen_by_what_the_kernel_offers() {
         if !lacks.is_empty() {
             fs::remove_file(machine.real(&bdi(lacks))).unwrap();
         }
-        let choice = Actuator::best(&machine.host, "loop0");
+        let choice = Actuator::best(&machine.host, "loop0", LOOP);
         assert_eq!(choice.actuator, expected, "{release}: {}", choice.why);
         assert!(choice.why.contains(why), "{release}: {}", choice.why);
     }
@@ -221,9 +228,32 @@ fn the_actuator_is_chosen_by_what_the_kernel_offers() {
         machine.set(&bdi("min_ratio"), &promised.to_string());
         let stats = format!("BdiDirtyThresh: {threshold} kB\nBdiWritten: {written} kB");
         machine.set("/sys/kernel/debug/bdi/7:0/stats", &stats);
-        let choice = Actuator::best(&machine.host, "loop0");
+        let choice = Actuator::best(&machine.host, "loop0", LOOP);
         assert_eq!(choice.actuator != Actuator::Dirty, is_sound, "{stats}, {promised}: {}", choice.why);
     }
+}
+
+#[test]
+fn a_file_system_with_a_bdi_of_its_own_is_turned_there() {
+    let machine = machine();
+    let btrfs = "43 30 0:39 / /data rw - btrfs /dev/loop0 rw\n";
+    machine.set("/proc/self/mountinfo", btrfs);
+    let choice = || Actuator::best(&machine.host, "loop0", LOOP);
+    assert_eq!((choice().actuator, choice().why.contains("does not tell")), (Actuator::Dirty, true));
+    for (file, value) in
+        [("read_ahead_kb", "4096"), ("strict_limit", "0"), ("max_ratio_fine", "1000000"), ("max_bytes", "0")]
+    {
+        machine.set(&format!("/sys/class/bdi/btrfs-27/{file}"), value);
+    }
+    assert_eq!(choice().actuator, Actuator::Bdi(BdiOf::FileSystem("btrfs-27".into())), "{}", choice().why);
+    let mut governor = start(&machine, &choice().actuator);
+    written(governor.set(2_048_000).unwrap());
+    assert_eq!(machine.get("/sys/class/bdi/btrfs-27/max_ratio_fine"), "500000");
+    assert_eq!(machine.get(&bdi("strict_limit")), "0", "the disk's own bdi has none of its pages");
+    governor.stop().unwrap();
+    assert_eq!(machine.get("/sys/class/bdi/btrfs-27/max_ratio_fine"), "1000000");
+    machine.set("/proc/self/mountinfo", &format!("{btrfs}44 30 7:0 / /other rw - ext4 /dev/loop0 rw\n"));
+    assert_eq!(choice().actuator, Actuator::Dirty, "one limit for both");
 }
 
 #[test]
@@ -247,7 +277,7 @@ fn the_journal_says_what_a_guard_holds() {
             held(Value::Bytes(998_059), Value::Bytes(4_096_000))
         )
     );
-    let bdi = entry(&Actuator::Bdi("loop0".into())).changes;
+    let bdi = entry(&of_loop()).changes;
     let became: Vec<Became> = bdi.into_iter().map(|(_, _, became)| became).collect();
     assert_eq!(
         became,

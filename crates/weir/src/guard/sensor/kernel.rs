@@ -14,7 +14,7 @@ mod with {
     use std::path::Path;
 
     use weir_control::{Bulk, Syncs};
-    use weir_kernel::sync_sensor::{DeviceLook, Look, SyncSession, Whose, processes_of, unit};
+    use weir_kernel::sync_sensor::{Backlog, DeviceLook, Look, SyncSession, Whose, processes_of, unit};
 
     use super::super::{Sight, Watched, whose};
     use crate::guard::settings::Protected;
@@ -52,9 +52,9 @@ mod with {
             }
             let Look { devices: mut found, sensor } = self.session.look(now_ns);
             let sight = |device: &Watched| {
-                let own = found.remove(&device.number);
-                let of_file_system = device.file_system.and_then(|number| found.remove(&number));
-                let DeviceLook { syncs, bulk, backlog, .. } = joined(own, of_file_system);
+                let all = std::iter::once(&device.number).chain(&device.file_systems);
+                let all = all.filter_map(|number| found.remove(number)).reduce(joined).unwrap_or_default();
+                let DeviceLook { syncs, bulk, backlog, .. } = all;
                 let backlog_bytes = backlog.map(|backlog| (backlog.dirty_bytes, backlog.writeback_bytes));
                 Sight { syncs, bulk, backlog_bytes, sensor }
             };
@@ -157,9 +157,8 @@ mod with {
         fs::read_to_string("/proc/self/mounts").unwrap_or_default()
     }
 
-    /// Of a file system that has a number of its own, syncs are counted there and pauses at either.
-    fn joined(one: Option<DeviceLook>, other: Option<DeviceLook>) -> DeviceLook {
-        let (mut one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+    /// A device and its file systems that have numbers of their own: syncs, pauses and dirty pages are counted there.
+    fn joined(mut one: DeviceLook, other: DeviceLook) -> DeviceLook {
         let Syncs { ended, under_way, threads, oldest_ns, held_back_ns, held_back } = other.syncs;
         one.syncs.ended.merge(&ended);
         one.syncs.under_way += under_way;
@@ -173,7 +172,10 @@ mod with {
         one.bulk.writers.extend(writers);
         one.bulk.dirtied_bytes += dirtied_bytes;
         one.bulk.protected_bytes += protected_bytes;
-        one.backlog = one.backlog.or(other.backlog);
+        one.backlog = one.backlog.into_iter().chain(other.backlog).reduce(|one, other| Backlog {
+            dirty_bytes: one.dirty_bytes + other.dirty_bytes,
+            writeback_bytes: one.writeback_bytes + other.writeback_bytes,
+        });
         one.left_out += other.left_out;
         one
     }

@@ -33,8 +33,8 @@ pub struct Options {
 pub struct Watched {
     /// The whole disk, or what is mapped over disks.
     pub number: DeviceNumber,
-    /// The number of its file system, where syncs are counted under that (btrfs).
-    pub file_system: Option<DeviceNumber>,
+    /// The numbers of its file systems, where syncs are counted under those (btrfs).
+    pub file_systems: Vec<DeviceNumber>,
     /// A folder on its file system.
     pub folder: Option<PathBuf>,
 }
@@ -124,10 +124,10 @@ impl Senses {
         }
     }
 
-    /// A device that was away has come back, perhaps with another number.
-    pub fn moved(&mut self, at: usize, number: DeviceNumber) {
+    /// A device that was away has come back, perhaps with another number, or has other file systems.
+    pub fn moved(&mut self, at: usize, number: DeviceNumber, file_systems: &[DeviceNumber]) {
         if let Some(device) = self.devices.get_mut(at) {
-            device.number = number;
+            (device.number, device.file_systems) = (number, file_systems.to_vec());
         }
         if let Source::Own(own) = &mut self.source
             && let Some(Own::Counters(counters)) = own.get_mut(at)
