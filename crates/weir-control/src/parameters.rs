@@ -88,23 +88,8 @@ pub struct Parameters {
     pub idle_factor: f64,
     /// The most one step raises the limit.
     pub raise_most: f64,
-    /// The most one step cuts it, as a factor.
-    pub cut_most: f64,
-    /// First belief of how much of their rate syncs lose as the limit grows by a factor of e; learned after that.
-    /// Small, so that an unknown device is tried in large steps.
-    pub gain: f64,
     /// Limits closer than this ratio are one.
     pub settle_ratio: f64,
-    /// A limit that proved too high is not tried again for so long; doubles each time it proves too high again.
-    pub ceiling_ns: u64,
-    /// The longest such time.
-    pub ceiling_most_ns: u64,
-    /// A measurement at a limit counts for so long.
-    pub memory_ns: u64,
-    /// Where no limit holds the target, others are tried again after so long.
-    pub infeasible_ns: u64,
-    /// The device's rate over a second, as a share of the median of five, at which the limit goes down with it.
-    pub rate_drop: f64,
     /// From this share of all dirtied bytes on, the protected processes are the bulk writer.
     pub checkpoint_share: f64,
     /// Share of the time lost that own pauses account for, from which the limit is too small for the protected processes.
@@ -113,13 +98,6 @@ pub struct Parameters {
     pub probe_ns: u64,
     /// Time between two of those.
     pub probe_every_ns: u64,
-    /// How long the limit is at its floor to bring syncs back that have become slow at a limit that held: what is under
-    /// way has to drain, and syncs need two slices of a throttle to take the device's writes for themselves.
-    pub tip_ns: u64,
-    /// How much longer where that has not brought them back yet.
-    pub tip_more_ns: u64,
-    /// A limit that held and at which syncs became slow all the same is believed to be so much lower.
-    pub refute: f64,
     /// The undisturbed rate of syncs is averaged over so long; their tail ages by as much again tenfold.
     pub reference_ns: u64,
 }
@@ -148,21 +126,11 @@ impl Default for Parameters {
             low_ns: SECOND * 16 / 1000,
             idle_factor: 8.0,
             raise_most: 2.0,
-            cut_most: 0.25,
-            gain: 0.1,
             settle_ratio: 1.15,
-            ceiling_ns: 15 * SECOND,
-            ceiling_most_ns: 120 * SECOND,
-            memory_ns: 60 * SECOND,
-            infeasible_ns: 60 * SECOND,
-            rate_drop: 0.6,
             checkpoint_share: 0.8,
             own_share: 0.5,
             probe_ns: SECOND * 8 / 10,
             probe_every_ns: 60 * SECOND,
-            tip_ns: SECOND * 4 / 10,
-            tip_more_ns: SECOND,
-            refute: 0.85,
             reference_ns: 60 * SECOND,
         }
     }

@@ -35,7 +35,7 @@ pub enum Branch {
     Tail,
     /// Syncs lost more of their rate than they may.
     Share,
-    /// The device accepts less than before.
+    /// The device accepts less than before. In histories of versions before 0.2 only.
     RateDrop,
     /// There is room.
     Raise,
@@ -47,14 +47,15 @@ pub enum Branch {
     Checkpoint,
     /// The target cannot be held by this limit.
     Infeasible,
-    /// Syncs are as fast as ever and come less often, whatever the limit is: their rate is no measure of it for a while.
+    /// Syncs are as fast as ever and come less often, whatever the limit is: their rate is no measure of it for a while. In
+    /// histories of versions before 0.2 only.
     Slack,
     /// The sensor is silent.
     Silent,
     /// For less than a second bulk writers get the least, to learn what syncs do undisturbed.
     Probe,
     /// A limit at which syncs can be fast, and have become slow: for less than a second bulk writers get the least, so
-    /// that they become fast again.
+    /// that they become fast again. In histories of versions before 0.2 only.
     Tip,
 }
 

@@ -8,9 +8,6 @@ use crate::{LatencyTarget, Parameters};
 /// From this share of their time on that the protected processes were held back, their rate alone says what they lost.
 const OWN_TRACE: f64 = 0.03;
 
-/// How much a tail counts beside a share where both are off: a tail that is three times its target is as bad as a loss of a
-/// third of the rate.
-const TAIL_WEIGHT: f64 = 0.3;
 /// One in a hundred may be over the target of the 99th percentile.
 const TAIL_SHARE: f64 = 0.01;
 /// From this share of undisturbed syncs over the target on, the 99th percentile lies on a cliff: a device that serves in
@@ -36,21 +33,10 @@ pub(super) enum State {
     Bad,
 }
 
-/// What a concurrency's limits were found not to change, and syncs are not asked to keep there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Terms {
-    /// The tail that is in reach, where the wanted one is not.
-    pub relaxed_ns: Option<u64>,
-    /// The load comes less often whatever the limit is: what syncs take says alone what they lose.
-    pub is_slack: bool,
-}
-
 /// A window against the target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
     pub kept: Option<f64>,
-    /// How many fewer syncs came than what they take explains, as a logarithm.
-    pub fewer: f64,
     /// Standard error of `kept`, by durations or by their count, whichever is larger.
     pub error: f64,
     pub known: Known,
@@ -60,8 +46,6 @@ pub(super) struct Verdict {
     pub tail: State,
     /// The tail against its target: above 1 it is over. By duration, or where a cliff lies there by how many are over it.
     pub tail_ratio: Option<f64>,
-    /// How far off, as a logarithm: 0 at the target, above it missed.
-    pub off: f64,
     /// What the protected processes lost, they lost waiting for their own pages.
     pub own: bool,
 }
@@ -70,11 +54,6 @@ impl Verdict {
     /// Whether syncs lose next to nothing.
     pub fn has_spare(&self, parameters: &Parameters) -> bool {
         self.kept.is_some_and(|kept| kept > 0.5 * (1.0 + parameters.target.keep))
-    }
-
-    /// Whether syncs lose so much of their rate that no small step mends it.
-    pub fn loses_steeply(&self, keep: f64) -> bool {
-        self.kept.is_some_and(|kept| kept < STEEP * keep)
     }
 
     /// Both halves.
@@ -101,21 +80,18 @@ pub(super) fn target_ns(expected: Option<Expected>, parameters: &Parameters) -> 
 /// Judges a window.
 ///
 /// By their rate, where that was seen undisturbed: who waits for the device elsewhere, as in direct writes or for a lock of
-/// one who does, loses by syncs that are as fast as ever. A load that comes less often by itself looks alike, until it
-/// is found that no limit changes that.
-pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters, terms: Terms) -> Verdict {
+/// one who does, loses by syncs that are as fast as ever. A load that comes less often by itself looks alike.
+pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters) -> Verdict {
     let expected = reference.at(view.concurrency);
     let keep = parameters.target.keep;
     let seen = expected.filter(|_| view.count > 0 && view.mean_ns > 0.0);
-    let judged = seen.map(|expected| {
+    let kept = seen.map(|expected| {
         let by_time = expected.mean_ns / view.mean_ns;
         let lately = if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 };
         // Who is held back for pages of its own, or waits for a lock of one who is, loses before its syncs begin.
-        let by_rate = view.own_share > OWN_TRACE || (expected.known == Known::Seen && !terms.is_slack);
-        let kept = if by_rate { lately } else { by_time.max(lately) };
-        (kept, (by_time / lately.max(1e-3)).max(1e-3).ln())
+        let by_rate = view.own_share > OWN_TRACE || expected.known == Known::Seen;
+        if by_rate { lately } else { by_time.max(lately) }
     });
-    let (kept, fewer) = judged.unzip();
     let sure = kept.map_or(1.0, |kept| kept * view.error);
     // That fewer came is no surer than a count is, of a load that comes by chance.
     let error = kept.map_or(1.0, |kept| kept * view.error.max((view.count as f64).sqrt().recip()));
@@ -130,7 +106,7 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters,
         Some(_) if enough => State::Close,
         _ => State::Unknown,
     };
-    let target = target_ns(expected, parameters).map(|target| target.max(terms.relaxed_ns.unwrap_or(0)));
+    let target = target_ns(expected, parameters);
     let p99 = if view.count >= parameters.tail_samples { view.quantile(0.99) } else { None };
     // A percentile that somebody has set is meant as it was said.
     let is_relative = matches!(parameters.target.p99, LatencyTarget::TimesIdle(_));
@@ -151,16 +127,12 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters,
         Some(_) => State::Close,
         None => State::Unknown,
     };
-    let share_off = kept.filter(|_| enough).map(|kept| (keep / kept.max(1e-3)).ln());
-    let tail_off = tail_ratio.map(|ratio| TAIL_WEIGHT * ratio.ln());
-    let off = share_off.into_iter().chain(tail_off).fold(f64::NEG_INFINITY, f64::max);
     // Who waits for another's lock neither syncs nor is held back, and loses all the same: what was held back has to account
     // for the rate, too.
     let explains = kept.is_none_or(|kept| view.own_share > parameters.own_share * (1.0 - kept));
     let lost = expected.map_or(0.0, |expected| view.mean_ns - expected.mean_ns);
     Verdict {
         kept,
-        fewer: fewer.unwrap_or(0.0),
         error,
         known: expected.map_or(Known::Unknown, |expected| expected.known),
         p99_ns: p99,
@@ -168,7 +140,6 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters,
         share,
         tail,
         tail_ratio,
-        off: if off.is_finite() { off } else { 0.0 },
         own: lost > 0.0 && view.held_mean_ns > parameters.own_share * lost && explains,
     }
 }
@@ -224,24 +195,23 @@ mod tests {
         for (undisturbed, now, by_idle, as_set) in cases {
             let mut reference = Reference::default();
             reference.learn(&sliced(undisturbed), relative.reference_ns, relative.tail_samples);
-            let tail = |parameters| judge(&sliced(now), &reference, parameters, Terms::default()).tail;
+            let tail = |parameters| judge(&sliced(now), &reference, parameters).tail;
             assert_eq!((tail(&relative), tail(&absolute)), (by_idle, as_set), "{undisturbed} {now}");
         }
     }
 
     #[test]
-    fn fewer_syncs_that_are_as_fast_are_a_loss_until_no_limit_is_found_to_change_that() {
+    fn fewer_syncs_that_are_as_fast_are_a_loss() {
         let parameters = Parameters::default();
         let mut reference = Reference::default();
         reference.learn(&sliced(0), parameters.reference_ns, parameters.tail_samples);
-        let kept = |per_second, is_slack| {
+        let kept = |per_second| {
             let view = View { per_second, mean_ns: 0.9 * (MS / 10) as f64, ..sliced(0) };
-            let verdict = judge(&view, &reference, &parameters, Terms { is_slack, ..Terms::default() });
+            let verdict = judge(&view, &reference, &parameters);
             (verdict.kept.map(|kept| (kept * 100.0).round()), verdict.share)
         };
-        assert_eq!(kept(1000.0, false), (Some(50.0), State::Bad));
-        assert_eq!(kept(1000.0, true), (Some(111.0), State::Good));
-        assert_eq!(kept(2000.0, false), (Some(100.0), State::Good));
+        assert_eq!(kept(1000.0), (Some(50.0), State::Bad));
+        assert_eq!(kept(2000.0), (Some(100.0), State::Good));
     }
 
     #[test]

@@ -2,16 +2,15 @@
 //!
 //! A limit is found, not computed. How much dirty memory a device bears depends on its queue, its file system's log and
 //! on how many syncs are under way at once, and the same limit is too large for one sync at a time and too small for ten
-//! buffered ones. So the guard keeps a [`regime::Regime`] for each concurrency, goes to the limit that was good there,
-//! and steps from it by what it has learned of the answer.
+//! buffered ones. So the guard keeps a [`ladder::Ladder`] of limits for each concurrency, with what it found at each rung.
 
 mod decision;
 mod hold;
 mod judge;
+mod ladder;
 mod presence;
 mod rate;
 mod reference;
-mod regime;
 mod window;
 
 #[cfg(test)]
@@ -21,16 +20,18 @@ pub use decision::{Action, Branch, Decision, Inputs, Known, Mood};
 
 use super::private::{Kept, Need};
 use super::{Parameters, Sample, SensorSource};
-use judge::{State, Terms};
+use judge::State;
+use ladder::Ladders;
 use presence::Presence;
 use rate::Rate;
 use reference::Reference;
-use regime::{Point, Regimes};
 use window::{View, Window};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// So many times what bulk writers get while syncs pause is plenty for a device that is nearly full.
 const PLENTY: f64 = 1.5;
+/// Protected processes that were throttled without a flood are left alone for so long.
+const ROOMY_NS: u64 = 60 * SECOND_NS;
 /// What is low is so many times less than what held.
 const LOW: u64 = 3;
 
@@ -40,8 +41,6 @@ struct Probe {
     from_ns: u64,
     until_ns: u64,
     back_bytes: u64,
-    /// What it is for: [`Branch::Probe`] or [`Branch::Tip`].
-    branch: Branch,
 }
 
 /// The guard of one device.
@@ -52,11 +51,11 @@ pub struct Guard {
     rate: Rate,
     presence: Presence,
     reference: Reference,
-    regimes: Regimes,
+    ladders: Ladders,
     /// The limit is of a cgroup, which holds none of the protected.
     of_cgroup: bool,
     /// Of the other kind of limit.
-    set_aside: Regimes,
+    set_aside: Ladders,
     mood: Mood,
     /// The limit asked for last.
     wanted: Option<u64>,
@@ -65,11 +64,10 @@ pub struct Guard {
     settled_ns: u64,
     /// Since when it is this flood and this concurrency.
     entered_ns: u64,
-    /// When the device became slower or faster.
-    changed_ns: Option<u64>,
-    /// What was measured before the last move.
-    before: Option<Point>,
-    decided_ns: u64,
+    /// Until then everything that was measured is in the ladder.
+    noted_ns: u64,
+    /// The last window was worse than what is known of its limit.
+    is_in_doubt: bool,
     learned_ns: u64,
     /// Bulk writers were active at the last look.
     flooded: bool,
@@ -91,17 +89,16 @@ impl Guard {
             rate: Rate::default(),
             presence: Presence::default(),
             reference: Reference::default(),
-            regimes: Regimes::default(),
+            ladders: Ladders::default(),
             of_cgroup: false,
-            set_aside: Regimes::default(),
+            set_aside: Ladders::default(),
             mood: Mood::Released,
             wanted: None,
             moved_ns: 0,
             settled_ns: 0,
             entered_ns: 0,
-            changed_ns: None,
-            before: None,
-            decided_ns: 0,
+            noted_ns: 0,
+            is_in_doubt: false,
             learned_ns: 0,
             flooded: false,
             probe: None,
@@ -122,10 +119,10 @@ impl Guard {
     /// stays.
     pub fn change_lever(&mut self, of_cgroup: bool) {
         if of_cgroup != self.of_cgroup {
-            std::mem::swap(&mut self.regimes, &mut self.set_aside);
+            std::mem::swap(&mut self.ladders, &mut self.set_aside);
         }
         self.of_cgroup = of_cgroup;
-        (self.mood, self.wanted, self.probe, self.before) = (Mood::Released, None, None, None);
+        (self.mood, self.wanted, self.probe) = (Mood::Released, None, None);
         (self.flooded, self.roomy_until_ns) = (false, 0);
     }
 
@@ -141,7 +138,7 @@ impl Guard {
     /// What syncs keep since a moment, by the target, and whether there are any to protect.
     pub fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
         let view = self.window.tail_since(since_ns.max(at_ns.saturating_sub(self.parameters.window_ns)));
-        let verdict = judge::judge(&view, &self.reference, &self.parameters, Terms::default());
+        let verdict = judge::judge(&view, &self.reference, &self.parameters);
         let share = verdict.kept.unwrap_or(1.0);
         let kept = match verdict.state() {
             State::Unknown => Kept::Unknown,
@@ -161,12 +158,7 @@ impl Guard {
     /// limits show it.
     pub fn step(&mut self, sample: &Sample) -> Decision {
         self.window.push(sample);
-        self.rate.push(
-            sample.elapsed_ns,
-            sample.flow.written_bytes,
-            sample.flow.writes,
-            sample.limits.now_bytes,
-        );
+        self.rate.push(sample.elapsed_ns, sample.flow.written_bytes);
         self.presence.push(sample, &self.parameters, self.rate.best());
         let now = sample.at_ns;
         let second = self.window.since(now.saturating_sub(SECOND_NS));
@@ -190,7 +182,7 @@ impl Guard {
 
     /// Gives back what was found.
     fn release(&mut self, branch: Branch) -> (Action, Branch) {
-        (self.wanted, self.probe, self.before) = (None, None, None);
+        (self.wanted, self.probe) = (None, None);
         let held = self.mood == Mood::Holding;
         self.mood = Mood::Released;
         (if held { Action::Release } else { Action::Keep }, branch)
@@ -198,7 +190,7 @@ impl Guard {
 
     /// Syncs pause: bulk writers get what keeps the device busy, and no more than is soon written when syncs come back.
     fn loosen(&mut self, sample: &Sample) -> (Action, Branch) {
-        (self.probe, self.before) = (None, None);
+        self.probe = None;
         let limit = sample.limits.now_bytes;
         let room = (self.pause_room() as u64).min(limit.saturating_mul(2));
         let settle = self.parameters.settle_ratio;
@@ -213,10 +205,10 @@ impl Guard {
     /// Without bulk writers: learn what syncs do undisturbed, and have a limit ready that is not in the way.
     fn rest(&mut self, sample: &Sample, second: &View) -> (Action, Branch) {
         let now = sample.at_ns;
-        (self.probe, self.before) = (None, None);
+        self.probe = None;
         let capped = sample.limits.now_bytes < sample.limits.saved_bytes;
         if capped && second.held_mean_ns > 0.0 {
-            self.roomy_until_ns = now + self.parameters.memory_ns;
+            self.roomy_until_ns = now + ROOMY_NS;
             let own = second.protected_share.is_some_and(|share| share >= self.parameters.checkpoint_share);
             return self.release(if own { Branch::Checkpoint } else { Branch::OwnWrites });
         }
@@ -224,7 +216,7 @@ impl Guard {
         if now < self.roomy_until_ns {
             return (Action::Keep, Branch::Idle);
         }
-        if second.count > 0 && self.regimes.enter(second.concurrency, &self.parameters) {
+        if second.count > 0 && self.ladders.enter(second.concurrency) {
             self.wanted = None;
         }
         let backlog = self.presence.idle_backlog();
@@ -242,7 +234,7 @@ impl Guard {
             };
         }
         let limit = sample.limits.now_bytes;
-        let elsewhere = self.wanted.is_none() && !regime::same(cap, limit);
+        let elsewhere = self.wanted.is_none() && !ladder::same(cap, limit);
         if elsewhere || cap as f64 > limit as f64 * self.parameters.settle_ratio {
             return (self.set(sample, cap), Branch::Idle);
         }
@@ -275,7 +267,7 @@ impl Guard {
 
     /// The same for the concurrency that was seen last.
     fn start_here(&mut self, sample: &Sample) -> u64 {
-        let concurrency = self.regimes.current().map_or(1.0, |regime| regime.concurrency);
+        let concurrency = self.ladders.current().map_or(1.0, |ladder| ladder.concurrency);
         self.start(sample, concurrency)
     }
 
@@ -283,7 +275,7 @@ impl Guard {
     /// circumstances, and would let in what takes long to drain.
     fn known_good(&mut self, start: u64) -> Option<u64> {
         let most = self.plenty().max(start);
-        self.regimes.current().and_then(|regime| regime.good).map(|good| good.min(most))
+        self.ladders.current().and_then(|ladder| ladder.home()).map(|home| home.min(most))
     }
 
     /// What keeps a device busy while syncs pause, in bytes.
@@ -296,21 +288,12 @@ impl Guard {
         (PLENTY * self.pause_room()) as u64
     }
 
-    /// What syncs are not asked to keep at this concurrency.
-    fn terms(&mut self, now_ns: u64) -> Terms {
-        self.regimes.current().map_or_else(Terms::default, |regime| regime.terms(now_ns))
-    }
-
     /// The limit of a moment in which bulk writers get the least: well below what held, but no lower than it takes, as syncs
     /// are held back for pages of their own there.
     fn low(&mut self, sample: &Sample) -> u64 {
         let most = (self.rate.best() * self.parameters.low_ns as f64 / 1e9) as u64;
-        // Many threads are held back for pages of their own at less than a third of what held.
-        let bytes = match self.regimes.current().map(|regime| (regime.good, regime.has_many())) {
-            Some((Some(good), true)) => most.max(good / LOW),
-            Some((Some(good), false)) => (good / LOW).clamp(most / 2, most),
-            _ => most,
-        };
+        let home = self.ladders.current().and_then(|ladder| ladder.home());
+        let bytes = home.map_or(most, |home| (home / LOW).max(most / 2));
         bytes.clamp(sample.limits.floor_bytes, sample.limits.saved_bytes)
     }
 
@@ -334,10 +317,8 @@ impl Guard {
         // Decisions stand on all that is known since the limit moved; right after a move on the last second.
         let last = sample.at_ns.saturating_sub(SECOND_NS);
         let view = self.window.tail_since(if self.settled_ns < last { self.settled_ns } else { last });
-        // The target that is shown is the wanted one.
-        let terms = Terms { relaxed_ns: None, ..self.terms(sample.at_ns) };
-        let verdict = judge::judge(&view, &self.reference, &self.parameters, terms);
-        let best = self.regimes.current().filter(|_| branch == Branch::Infeasible).and_then(|r| r.best());
+        let verdict = judge::judge(&view, &self.reference, &self.parameters);
+        let best = self.ladders.current().filter(|_| branch == Branch::Infeasible).and_then(|l| l.best());
         Inputs {
             syncs: view.count,
             syncs_per_second: view.per_second,
@@ -353,8 +334,8 @@ impl Guard {
             limit_bytes: sample.limits.now_bytes,
             of_cgroup: self.of_cgroup,
             bulk_active: self.presence.bulk_active(sample.at_ns, &self.parameters),
-            achievable_p99_ns: best.and_then(|point| point.p99_ns),
-            achievable_kept: best.and_then(|point| point.kept),
+            achievable_p99_ns: best.and_then(|outcome| outcome.p99_ns),
+            achievable_kept: best.map(|outcome| outcome.kept),
         }
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct View {
     pub dirtied: f64,
     /// Bulk writers felt the limit.
     pub bound: bool,
+    /// Dirty pages and those under way, as a share of the limit.
+    pub filled: f64,
     /// Share of dirtied bytes that are the protected processes'.
     pub protected_share: Option<f64>,
     /// All latencies, where they were asked for.
@@ -122,7 +124,8 @@ impl Window {
         view.delivered = written as f64 / elapsed * 1e9;
         view.dirtied = dirtied as f64 / elapsed * 1e9;
         // The kernel begins to hold writers back halfway between its background limit, half of ours, and ours.
-        view.bound |= filled / n > 0.7;
+        view.filled = filled / n;
+        view.bound |= view.filled > 0.7;
         view.own_share = if sum + held > 0.0 { held / (sum + held) } else { 0.0 };
         let known = dirtied + protected;
         view.protected_share = (known > 0).then(|| protected as f64 / known as f64);

@@ -142,10 +142,10 @@ fn a_flood_is_settled_in_seconds_and_stays_settled() {
         let script = Script::of_seconds(75).and(15.0, Event::Flood(1));
         let (kept, delivered, limits) = phase(&spec, &script, 15, 75);
         let mean = kept.iter().sum::<f64>() / kept.len() as f64;
-        assert!(mean > 0.88, "{threads} threads, {kind:?}: {mean}");
+        assert!(mean > 0.86, "{threads} threads, {kind:?}: {mean}");
         assert!(delivered > 0.5 * 251e6, "{threads} threads, {kind:?}: {delivered}");
-        // Amplitude of the limit once settled: within a factor of two of its middle eight seconds of ten. The others are
-        // stays at the floor after which it goes back in steps.
+        // Amplitude of the limit once settled: within a factor of two of its middle eight seconds of ten. In the others
+        // another rung is tried.
         let late = &limits[20..];
         let mut sorted = late.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -203,6 +203,6 @@ fn syncs_that_became_slow_at_a_limit_that_held_are_brought_back() {
     };
     let (kept, bulk) = run(Law::Guard(Box::new(Guard::new(Parameters::default()))));
     let (held_fast, _) = run(Law::Static(30_000_000));
-    assert!(kept > 0.88 && kept > held_fast + 0.05, "keeps {kept}, a limit held fast {held_fast}");
+    assert!(kept > 0.85 && kept > held_fast + 0.05, "keeps {kept}, a limit held fast {held_fast}");
     assert!(bulk > 0.5 * 251e6, "{bulk}");
 }
