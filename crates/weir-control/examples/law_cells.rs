@@ -2,6 +2,7 @@
 //! as `bench/guard/gauntlet` computes it on real devices. Arguments: seed, cells, and optionally one cell to tell of move by move.
 //! Without arguments: the devices A to D in the phases of that bench.
 
+use weir_control::plant::scenario::between;
 use weir_control::plant::score::{phases, score, undisturbed};
 use weir_control::plant::{Event, FloodKind, History, Law, PlantSpec, Script, simulate};
 use weir_control::{Guard, LatencyTarget, Parameters};
@@ -19,10 +20,6 @@ struct Cell {
     name: String,
     spec: PlantSpec,
     script: Script,
-}
-
-fn between(random: &mut Random, low: f64, high: f64) -> f64 {
-    low * (high / low).powf(random.uniform())
 }
 
 fn draw(seed: u64, nth: u64) -> Cell {

@@ -6,6 +6,7 @@ use weir_core::units::SECTOR_BYTES;
 
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
+use crate::write_back::OwnBdi;
 use crate::{bdi, block, vm};
 
 /// One device, watched.
@@ -15,8 +16,8 @@ pub struct Flow {
     number: DeviceNumber,
     name: String,
     sequence: Option<u64>,
-    /// Of its file systems and its own, by their names.
-    bdis: Vec<String>,
+    /// File systems that have a bdi of their own.
+    own: Vec<OwnBdi>,
     written: Written,
 }
 
@@ -46,9 +47,8 @@ impl Host {
         let number = block::number_of(&self.tree, &name)?;
         let written = self.written(&name)?;
         let host = self.keeping_open();
-        let own = self.write_back(number).own.into_iter().filter_map(|own| own.bdi);
-        let bdis = std::iter::once(number.to_string()).chain(own).collect();
-        Ok(Flow { host, number, sequence: self.sequence(&name), bdis, name, written })
+        let own = self.write_back(number).own;
+        Ok(Flow { host, number, sequence: self.sequence(&name), own, name, written })
     }
 
     fn disk_of(&self, number: DeviceNumber) -> Result<String, HostError> {
@@ -85,6 +85,11 @@ impl Flow {
         &self.name
     }
 
+    /// Numbers under which syncs of its file systems are counted, where those are others (btrfs).
+    pub fn file_systems(&self) -> Vec<DeviceNumber> {
+        self.own.iter().map(|own| own.number).collect()
+    }
+
     /// Counts since the look before, or since it is watched. `backlog_bytes` is what is dirty and what is under way, where
     /// that is known already. Else it is this device's where debugfs may be read, and the machine's elsewhere.
     ///
@@ -118,7 +123,9 @@ impl Flow {
     }
 
     fn dirty(&self) -> Result<(u64, u64), HostError> {
-        let counters = self.bdis.iter().map(|name| bdi::counters(&self.host.tree, name));
+        let own = self.own.iter().filter_map(|own| own.bdi.clone());
+        let bdis = std::iter::once(self.number.to_string()).chain(own);
+        let counters = bdis.map(|name| bdi::counters(&self.host.tree, &name));
         let sum = |sum: (u64, u64), one: bdi::Counters| (sum.0 + one.reclaimable, sum.1 + one.writeback);
         let known = counters.collect::<Option<Vec<_>>>().map(|all| all.into_iter().fold((0, 0), sum));
         known.map_or_else(|| self.host.tree.parsed("/proc/meminfo", vm::parse_dirty), Ok)

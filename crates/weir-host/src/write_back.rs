@@ -3,7 +3,6 @@
 use weir_core::target::DeviceNumber;
 
 use crate::host::Host;
-use crate::mounts::Mount;
 use crate::{bdi, block};
 
 /// A file system that has a bdi of its own. Its pages do not count as the disk's.
@@ -33,23 +32,18 @@ impl Host {
             let lies_here = |name: &String| {
                 block::number_of(&self.tree, &self.whole_device(name)).is_ok_and(|number| number == disk)
             };
-            match mount.kind.as_str() {
-                "btrfs" if self.devices_of_btrfs(&mount).iter().any(lies_here) => {
-                    found.own.push(self.own_bdi(&mount));
+            if mount.kind == "btrfs" {
+                let members = self.devices_of_btrfs(&mount);
+                if members.iter().any(lies_here) {
+                    let bdi = members.first().and_then(|member| bdi::of_btrfs(&self.tree, member));
+                    found.own.push(OwnBdi { number: mount.number, bdi });
                 }
-                _ => {
-                    let name = || block::name_of(&self.tree, mount.number);
-                    found.shares_the_disks |= mount.number == disk || name().as_ref().is_some_and(lies_here);
-                }
+            } else if !mount.number.is_anonymous() && !found.shares_the_disks {
+                let name = || block::name_of(&self.tree, mount.number);
+                found.shares_the_disks = mount.number == disk || name().as_ref().is_some_and(lies_here);
             }
         }
         found
-    }
-
-    fn own_bdi(&self, mount: &Mount) -> OwnBdi {
-        let members = self.devices_of_btrfs(mount);
-        let bdi = members.first().and_then(|member| bdi::of_btrfs(&self.tree, member));
-        OwnBdi { number: mount.number, bdi }
     }
 }
 

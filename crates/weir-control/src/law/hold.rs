@@ -204,7 +204,7 @@ impl Guard {
         // Where a lower limit is known to be no better, the stall is not its doing.
         let here = rung_of(limit);
         let ladder = self.ladders.current()?;
-        let kept = |rung| ladder.known(rung, now).map(|outcome: Outcome| outcome.kept);
+        let kept = |rung| ladder.known(rung, now).map(|outcome| outcome.kept);
         if kept(here).zip(kept(here - 2)).is_some_and(|(here, lower)| lower < here) {
             return None;
         }
@@ -287,12 +287,16 @@ impl Guard {
     /// take a moment to come back after a cut.
     fn is_enough(&self, now: u64, view: &View) -> bool {
         let p = &self.parameters;
+        let lasts = |ns| view.elapsed_ns + p.look_ns / 2 >= ns;
+        if !lasts(p.decide_ns / 2) {
+            return false;
+        }
         let verdict = judge::judge(view, &self.reference, p);
         let is_gross =
             verdict.kept.is_some_and(|kept| kept + 3.0 * verdict.error < judge::STEEP * p.target.keep);
         let least = if is_gross && now >= self.moved_ns + SECOND_NS { p.decide_ns / 2 } else { p.decide_ns };
         let has_samples = view.count >= p.mean_samples || view.elapsed_ns + p.look_ns >= p.window_ns;
-        view.elapsed_ns + p.look_ns / 2 >= least && has_samples
+        lasts(least) && has_samples
     }
 
     /// What a window beside bulk writers says of what syncs do undisturbed.

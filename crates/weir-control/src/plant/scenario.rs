@@ -17,7 +17,7 @@ pub struct Scenario {
 }
 
 /// Between two numbers, evenly by their logarithm.
-fn between(random: &mut Random, low: f64, high: f64) -> f64 {
+pub fn between(random: &mut Random, low: f64, high: f64) -> f64 {
     low * (high / low).powf(random.uniform())
 }
 

@@ -51,10 +51,15 @@ pub(super) fn comm(tgid: u32) -> Option<String> {
 /// The device number of the file system of an open file, or of the device that is open.
 pub(super) fn device_of_descriptor(tgid: u32, descriptor: u64) -> Option<DeviceNumber> {
     let facts = weir_fs::facts_unasked(format!("/proc/{tgid}/fd/{descriptor}")).ok()?;
+    let number = number_by_stat(&facts);
+    (!number.is_anonymous()).then(|| whole(number))
+}
+
+/// The number of an open file's file system as stat says it, or of the device that is open.
+pub(crate) fn number_by_stat(facts: &weir_fs::Facts) -> DeviceNumber {
     let is_device = facts.mode & libc::S_IFMT == libc::S_IFBLK;
     let (major, minor) = if is_device { facts.special } else { facts.device };
-    let number = DeviceNumber { major, minor };
-    (!number.is_anonymous()).then(|| whole(number))
+    DeviceNumber { major, minor }
 }
 
 /// A process that has a file open for writing.
@@ -138,9 +143,8 @@ fn number_of_mount(mut lines: impl Iterator<Item = String>, mount: u64) -> Optio
     let of_line = |line: String| {
         let mut words = line.split_ascii_whitespace();
         let is_it = words.next()?.parse() == Ok(mount);
-        let (major, minor) = words.nth(1)?.split_once(':')?;
-        let number = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
-        is_it.then_some(number)
+        let number = words.nth(1)?;
+        is_it.then(|| number_of(number)).flatten()
     };
     lines.find_map(of_line)
 }
@@ -163,7 +167,12 @@ fn slaves(device: DeviceNumber) -> Vec<DeviceNumber> {
 
 fn number_in(folder: &Path) -> Option<DeviceNumber> {
     let text = fs::read_to_string(folder.join("dev")).ok()?;
-    let (major, minor) = text.trim().split_once(':')?;
+    number_of(text.trim())
+}
+
+/// `8:1`.
+fn number_of(text: &str) -> Option<DeviceNumber> {
+    let (major, minor) = text.split_once(':')?;
     Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 

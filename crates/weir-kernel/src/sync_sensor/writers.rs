@@ -171,9 +171,7 @@ impl Numbers {
 
     /// Of an open file.
     fn device(&mut self, pid: u32, facts: &weir_fs::Facts) -> DeviceNumber {
-        let is_device = facts.mode & libc::S_IFMT == libc::S_IFBLK;
-        let (major, minor) = if is_device { facts.special } else { facts.device };
-        let number = DeviceNumber { major, minor };
+        let number = files::number_by_stat(facts);
         let own = |mount| files::file_system_of(pid, mount);
         *self.known.entry(number).or_insert_with(|| match number.is_anonymous() {
             true => facts.mount.and_then(own).unwrap_or(number),

@@ -59,11 +59,6 @@ pub fn find(host: &Host, asked: &str) -> Result<Option<BlockDevice>, HostError> 
     let number = own.filter(|number| !number.is_anonymous()).unwrap_or(layer.number);
     let flow = host.flow(number)?;
     let (name, number) = (flow.name().to_string(), flow.number());
-    let file_systems = file_systems(host, number);
+    let file_systems = flow.file_systems();
     Ok(Some(BlockDevice { asked: asked.to_string(), name, number, file_systems }))
-}
-
-/// The numbers of file systems on a device that have a bdi of their own (btrfs).
-pub fn file_systems(host: &Host, number: DeviceNumber) -> Vec<DeviceNumber> {
-    host.write_back(number).own.into_iter().map(|own| own.number).collect()
 }

@@ -156,11 +156,11 @@ impl Watched {
     }
 
     fn mounts_changed(&mut self, host: &Host) -> bool {
-        let now = block_device::file_systems(host, self.block_device.number);
+        let Ok(flow) = host.flow(self.block_device.number) else { return false };
+        let now = flow.file_systems();
         let changed = now != self.block_device.file_systems;
         if changed {
-            self.block_device.file_systems = now;
-            self.flow = host.flow(self.block_device.number).ok();
+            (self.block_device.file_systems, self.flow) = (now, Some(flow));
         }
         changed
     }
