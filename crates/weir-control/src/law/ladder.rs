@@ -29,14 +29,15 @@ const GAIN: f64 = 0.005;
 const FAR: Rung = 4;
 /// A rung is an average over so long.
 const AVERAGED_NS: f64 = 4e9;
-/// What is found at a rung is believed for so long; twice as long each time it is found again.
-const BELIEVED_NS: u64 = 10_000_000_000;
-const BELIEVED_MOST_NS: u64 = 80_000_000_000;
+/// What is found at a rung is believed for so long; twice as long each time it is found again. A wrong try costs a second or
+/// two, and a device that was slow may soon be slow again.
+const BELIEVED_NS: u64 = 20_000_000_000;
+const BELIEVED_MOST_NS: u64 = 160_000_000_000;
 /// A share of their rate that syncs keep more or less at the same limit than before says that something has changed.
 const CHANGED: f64 = 0.25;
 /// The same of what the device delivers, as a factor.
 const CHANGED_FLOW: f64 = 1.6;
-/// What was measured while it changed is believed for so long only.
+/// What was measured while the device became faster is believed for so long only.
 const CHANGED_NS: u64 = 500_000_000;
 /// Octaves within which two concurrencies want the same limit.
 const SAME_OCTAVES: f64 = 0.8;
@@ -70,7 +71,7 @@ struct Found {
 
 impl Found {
     fn is_believed(&self, now_ns: u64) -> bool {
-        now_ns < self.at_ns + self.believed_ns
+        self.at_ns > 0 && now_ns < self.at_ns + self.believed_ns
     }
 }
 
@@ -186,21 +187,32 @@ impl Ladder {
         self.home.and_then(|home| self.rungs.get(&home)).map(|found| found.outcome)
     }
 
-    /// Takes in what was measured at a rung. Where that is not what it was, whatever is known of other rungs is of another
-    /// device, or of another load.
+    /// Takes in what was measured at a rung. Where that is worse than it was, whatever is known of other rungs is of another
+    /// device, or of another load. Where it is better, what failed at other rungs stays known.
     pub fn note(&mut self, rung: Rung, outcome: Outcome, now_ns: u64) {
         let known = self.rungs.get(&rung).filter(|found| found.is_believed(now_ns)).copied();
         let Some(before) = known else {
+            // A lower limit never lets more through.
+            let below = self.rungs.range(..rung).filter(|(_, found)| found.is_believed(now_ns));
+            let most = below.map(|(_, found)| found.outcome.delivered).fold(0.0, f64::max);
+            if outcome.delivered * CHANGED_FLOW < most {
+                self.doubt();
+            }
             let again = self.rungs.get(&rung).map_or(0, |found| 2 * found.believed_ns);
             let believed_ns = again.clamp(BELIEVED_NS, BELIEVED_MOST_NS);
             self.rungs.insert(rung, Found { outcome, at_ns: now_ns, believed_ns });
             return;
         };
-        let flow = (outcome.delivered.max(1.0) / before.outcome.delivered.max(1.0)).ln().abs();
-        if (outcome.kept - before.outcome.kept).abs() > CHANGED || flow > CHANGED_FLOW.ln() {
+        let kept = outcome.kept - before.outcome.kept;
+        let flow = (outcome.delivered.max(1.0) / before.outcome.delivered.max(1.0)).ln();
+        if kept.abs() > CHANGED || flow.abs() > CHANGED_FLOW.ln() {
             // Part of it was measured before the change.
-            self.rungs.clear();
-            self.rungs.insert(rung, Found { outcome, at_ns: now_ns, believed_ns: CHANGED_NS });
+            let is_worse = kept < -CHANGED || (kept <= CHANGED && flow < 0.0);
+            if is_worse {
+                self.doubt();
+            }
+            let believed_ns = if is_worse { before.believed_ns } else { CHANGED_NS };
+            self.rungs.insert(rung, Found { outcome, at_ns: now_ns, believed_ns });
             return;
         }
         let share = outcome.span_ns / (before.outcome.span_ns + outcome.span_ns);
@@ -213,6 +225,11 @@ impl Ladder {
             span_ns: (before.outcome.span_ns + outcome.span_ns).min(AVERAGED_NS),
         };
         self.rungs.insert(rung, Found { outcome: averaged, at_ns: now_ns, ..before });
+    }
+
+    /// Voids what is known of every rung.
+    fn doubt(&mut self) {
+        self.rungs.values_mut().for_each(|found| found.at_ns = 0);
     }
 
     /// Where to go from a rung of which something is known; `None` where it is as good here as anywhere.
@@ -374,7 +391,7 @@ mod tests {
     fn what_was_found_is_believed_for_a_while_and_longer_when_it_is_found_again() {
         let mut ladder = found(&[(8, 0.95, 0.5), (9, 0.70, 0.9)]);
         let mut at_ns = SECOND;
-        for believed_s in [10, 20, 40, 80, 80] {
+        for believed_s in [20, 40, 80, 160, 160] {
             let until = at_ns + believed_s * SECOND;
             assert!(ladder.known(9, until - 1).is_some() && ladder.known(9, until).is_none(), "{believed_s}");
             at_ns = until;
@@ -383,12 +400,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_again_and_differs_says_that_all_else_is_of_another_device() {
-        for (kept, share, is_forgotten) in [(0.90, 0.5, false), (0.60, 0.5, true), (0.95, 0.2, true)] {
+    fn a_slower_device_voids_what_was_found_and_a_faster_one_does_not() {
+        // (rung, share kept, share of the device's rate, rungs that are still believed)
+        let cases: [(Rung, f64, f64, &[Rung]); 6] = [
+            (8, 0.90, 0.5, &[8, 9]),
+            (8, 0.60, 0.5, &[8]),
+            (8, 0.95, 0.2, &[8]),
+            // What failed on a device that was slow a moment ago may soon fail again.
+            (8, 0.95, 0.9, &[8, 9]),
+            (9, 0.97, 0.9, &[8, 9]),
+            // Less than at a lower limit.
+            (10, 0.90, 0.3, &[10]),
+        ];
+        for (rung, kept, share, believed) in cases {
             let mut ladder = found(&[(8, 0.95, 0.5), (9, 0.70, 0.9)]);
-            ladder.note(8, outcome(kept, share * FULL), 2 * SECOND);
-            assert_eq!(ladder.known(9, 2 * SECOND).is_none(), is_forgotten, "{kept} {share}");
-            assert!(ladder.known(8, 2 * SECOND).is_some());
+            ladder.note(rung, outcome(kept, share * FULL), 2 * SECOND);
+            let known = |rung: &Rung| ladder.known(*rung, 2 * SECOND).is_some();
+            assert_eq!((8..=10).filter(known).collect::<Vec<_>>(), believed, "{rung} {kept} {share}");
         }
     }
 

@@ -111,10 +111,11 @@ fn a_flood_meets_a_limit_that_is_there() {
     let worst = seen.iter().map(|look| look.decision.inputs.backlog_bytes).max().unwrap();
     assert!(worst <= limit * 2, "{worst} bytes piled up behind a limit of {limit}");
     // The next one finds the limit that was good, and nothing drifts while nobody floods.
-    let good = toy.limits.now_bytes;
     toy.scene.flood = 0.0;
-    let seen = toy.run(&mut guard, 60.0);
-    assert!(seen.iter().skip(15).all(|look| look.decision.action == Action::Keep), "{:?}", branches(&seen));
+    toy.run(&mut guard, 1.5);
+    let good = toy.limits.now_bytes;
+    let seen = toy.run(&mut guard, 58.5);
+    assert!(seen.iter().all(|look| look.decision.action == Action::Keep), "{:?}", branches(&seen));
     assert_eq!(toy.limits.now_bytes, good);
     toy.scene.flood = FLOOD;
     let seen = toy.run(&mut guard, 5.0);
@@ -198,7 +199,7 @@ fn a_slower_device_gets_a_smaller_limit_at_once_and_a_faster_one_more() {
     assert!(mean(&seen[100..], |look| look.bulk) > 0.65 * 251.0 * MB, "{:?}", branches(&seen));
 }
 
-/// What was found out on the slow device says nothing about the fast one, and the other way round.
+/// What failed on the slow device is tried again when it is not believed any more.
 #[test]
 fn a_device_that_is_fast_again_gets_its_limit_back() {
     let (mut toy, mut guard) = taught(Scene::default());
@@ -210,7 +211,7 @@ fn a_device_that_is_fast_again_gets_its_limit_back() {
     toy.run(&mut guard, 10.0);
     assert!(toy.limits.now_bytes < before / 2, "{} after {before}", toy.limits.now_bytes);
     toy.scene.rate = 251.0 * MB;
-    let seen = toy.run(&mut guard, 6.0);
+    let seen = toy.run(&mut guard, 24.0);
     let after = toy.limits.now_bytes as f64 / before as f64;
     assert!((0.7..1.4).contains(&after), "{after} times the limit that held before: {:?}", branches(&seen));
 }
