@@ -1,7 +1,7 @@
 //! Beside bulk writers: where the limit is to be.
 
 use super::judge::{self, State, Verdict};
-use super::ladder::{Look, Outcome, Rung, bytes_of, rung_of, same};
+use super::ladder::{Outcome, Rung, Standing, bytes_of, rung_of, same};
 use super::window::View;
 use super::{Branch, Guard, Known, Mood, Probe, SECOND_NS};
 use crate::{Action, Sample, SensorSource};
@@ -259,7 +259,7 @@ impl Guard {
         // A thread or two have next to no pages of their own: what throttles them is how long a slow device takes for the
         // rest, of which a lower limit leaves less.
         let own = verdict.own && ladder.as_ref().is_some_and(|ladder| ladder.concurrency > FEW);
-        let look = Look {
+        let standing = Standing {
             is_short,
             own,
             has_spare: verdict.has_spare(p),
@@ -271,7 +271,7 @@ impl Guard {
             full: self.rate.best(),
             now_ns: now,
         };
-        let Some(to) = ladder.and_then(|ladder| ladder.next(at, &look)) else {
+        let Some(to) = ladder.and_then(|ladder| ladder.next(at, &standing)) else {
             return (Action::Keep, self.quiet(now, limit));
         };
         let branch = match () {

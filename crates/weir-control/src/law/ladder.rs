@@ -7,6 +7,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::reference::octaves_between;
+
 /// Rungs to a doubling.
 const STEPS: f64 = 2.0;
 /// The first rung, in bytes.
@@ -77,7 +79,7 @@ impl Found {
 
 /// How the target stands at a rung, for where to look next.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct Standing {
     /// Syncs miss it.
     pub is_short: bool,
     /// What they lost, they lost waiting for pages of their own: a higher limit is tried first.
@@ -132,10 +134,6 @@ pub(super) fn same(a: u64, b: u64) -> bool {
     a.max(b) as f64 <= a.min(b).max(1) as f64 * 1.04
 }
 
-fn octaves(concurrency: f64) -> f64 {
-    concurrency.max(1.0).log2()
-}
-
 impl Ladders {
     /// Goes to the ladder of a concurrency, a new one if there is none near; whether that is another one than before.
     pub fn enter(&mut self, concurrency: f64) -> bool {
@@ -169,7 +167,7 @@ impl Ladders {
 impl Ladder {
     /// Octaves between a concurrency and this one.
     fn away(&self, concurrency: f64) -> f64 {
-        (octaves(self.concurrency) - octaves(concurrency)).abs()
+        octaves_between(self.concurrency, concurrency)
     }
 
     /// The limit that was best lately, in bytes.
@@ -233,18 +231,18 @@ impl Ladder {
     }
 
     /// Where to go from a rung of which something is known; `None` where it is as good here as anywhere.
-    pub fn next(&mut self, at: Rung, look: &Look) -> Option<Rung> {
-        let here = self.known(at, look.now_ns)?;
-        let own = look.worth(&here);
-        if let Some(better) = self.better(at, own, look) {
+    pub fn next(&mut self, at: Rung, standing: &Standing) -> Option<Rung> {
+        let here = self.known(at, standing.now_ns)?;
+        let own = standing.worth(&here);
+        if let Some(better) = self.better(at, own, standing) {
             self.home = Some(better);
             return Some(better);
         }
         self.home = Some(at);
-        let lower = || self.untried(at, -1, look.reach_down(&here), own, look);
-        let reach_up = if look.has_spare { 2 } else { 1 };
-        let higher = || self.untried(at, 1, reach_up, own, look).filter(|_| look.may_rise);
-        match (look.is_short, look.own) {
+        let lower = || self.untried(at, -1, standing.reach_down(&here), own, standing);
+        let reach_up = if standing.has_spare { 2 } else { 1 };
+        let higher = || self.untried(at, 1, reach_up, own, standing).filter(|_| standing.may_rise);
+        match (standing.is_short, standing.own) {
             (false, _) => higher(),
             (true, false) => lower().or_else(higher),
             (true, true) => higher().or_else(lower),
@@ -253,13 +251,15 @@ impl Ladder {
 
     /// The best rung of those that are known to be better. A lower one never brings bulk writers more, so it is one only
     /// where the target is missed.
-    fn better(&self, at: Rung, own: f64, look: &Look) -> Option<Rung> {
-        let known =
-            self.rungs.iter().filter(|(rung, found)| look.has(**rung) && found.is_believed(look.now_ns));
-        let worth = known.map(|(rung, found)| (*rung, look.worth(&found.outcome)));
+    fn better(&self, at: Rung, own: f64, standing: &Standing) -> Option<Rung> {
+        let known = self
+            .rungs
+            .iter()
+            .filter(|(rung, found)| standing.has(**rung) && found.is_believed(standing.now_ns));
+        let worth = known.map(|(rung, found)| (*rung, standing.worth(&found.outcome)));
         let is_better = |(rung, there): &(Rung, f64)| match rung.cmp(&at) {
             Ordering::Greater => *there > own + GAIN,
-            Ordering::Less => look.is_short && *there > own + MARGIN,
+            Ordering::Less => standing.is_short && *there > own + MARGIN,
             Ordering::Equal => false,
         };
         worth.filter(is_better).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(rung, _)| rung)
@@ -267,16 +267,16 @@ impl Ladder {
 
     /// The furthest rung in reach that is not known, with none on the way that is worse. A plateau may end: up, it is followed
     /// while bulk writers wait for more; down, while that costs nothing.
-    fn untried(&self, at: Rung, way: Rung, reach: Rung, own: f64, look: &Look) -> Option<Rung> {
-        let known = |rung| self.known(rung, look.now_ns).map(|outcome| look.worth(&outcome));
+    fn untried(&self, at: Rung, way: Rung, reach: Rung, own: f64, standing: &Standing) -> Option<Rung> {
+        let known = |rung| self.known(rung, standing.now_ns).map(|outcome| standing.worth(&outcome));
         let behind = (1..=FAR).find_map(|step| known(at - way * step));
         let gains = behind.is_none_or(|behind| own > behind + GAIN);
         let costs = behind.is_some_and(|behind| own < behind - MARGIN);
-        if costs || !(gains || way < 0 || look.bound) {
+        if costs || !(gains || way < 0 || standing.bound) {
             return None;
         }
         let mut found = None;
-        for rung in (1..=reach).map(|step| at + way * step).take_while(|rung| look.has(*rung)) {
+        for rung in (1..=reach).map(|step| at + way * step).take_while(|rung| standing.has(*rung)) {
             match known(rung) {
                 Some(there) if there < own - MARGIN || (way < 0 && there <= own) => break,
                 Some(_) => {}
@@ -287,7 +287,7 @@ impl Ladder {
     }
 }
 
-impl Look {
+impl Standing {
     /// What a rung is worth.
     fn worth(&self, outcome: &Outcome) -> f64 {
         let kept = (outcome.kept / self.keep).min(1.0);
@@ -325,10 +325,10 @@ mod tests {
         Outcome { kept, is_over: false, p99_ns: None, delivered, span_ns: 1e9 }
     }
 
-    fn look(is_short: bool) -> Look {
+    fn standing(is_short: bool) -> Standing {
         let (own, has_spare, tail, may_rise, bound) = (false, false, 0.0, true, true);
         let (ends, keep, full, now_ns) = ((2, 20), 0.93, FULL, 2 * SECOND);
-        Look { is_short, own, has_spare, tail, may_rise, bound, ends, keep, full, now_ns }
+        Standing { is_short, own, has_spare, tail, may_rise, bound, ends, keep, full, now_ns }
     }
 
     /// A ladder on which these were found.
@@ -341,8 +341,8 @@ mod tests {
     }
 
     /// Where it goes from a rung that is short or not, a second later.
-    fn next(rungs: &[Measured], at: Rung, look: Look) -> Option<Rung> {
-        found(rungs).next(at, &look)
+    fn next(rungs: &[Measured], at: Rung, standing: Standing) -> Option<Rung> {
+        found(rungs).next(at, &standing)
     }
 
     #[test]
@@ -377,13 +377,13 @@ mod tests {
             (&[(8, 0.62, 0.2), (10, 0.55, 1.0)], 8, true, Some(10)),
         ];
         for (rungs, at, is_short, to) in cases {
-            assert_eq!(next(rungs, at, look(is_short)), to, "{rungs:?} from {at}");
+            assert_eq!(next(rungs, at, standing(is_short)), to, "{rungs:?} from {at}");
         }
-        let own = Look { own: true, ..look(true) };
+        let own = Standing { own: true, ..standing(true) };
         assert_eq!(next(&[(8, 0.5, 0.5)], 8, own), Some(9), "their own pages are in the way");
-        let spare = Look { has_spare: true, ..look(false) };
+        let spare = Standing { has_spare: true, ..standing(false) };
         assert_eq!(next(&[(8, 0.99, 0.5)], 8, spare), Some(10));
-        let free = Look { bound: false, ..look(false) };
+        let free = Standing { bound: false, ..standing(false) };
         assert_eq!(next(&[(7, 0.99, 0.5), (8, 0.99, 0.5)], 8, free), None, "nobody waits for more");
     }
 

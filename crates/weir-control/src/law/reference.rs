@@ -62,9 +62,14 @@ fn octaves(concurrency: f64) -> f64 {
     concurrency.max(1.0).log2()
 }
 
+/// How far two concurrencies are apart.
+pub(super) fn octaves_between(one: f64, other: f64) -> f64 {
+    (octaves(one) - octaves(other)).abs()
+}
+
 impl Entry {
-    fn near(&self, concurrency: f64) -> bool {
-        (octaves(self.concurrency) - octaves(concurrency)).abs() < SAME_OCTAVES
+    fn distance(&self, concurrency: f64) -> f64 {
+        octaves_between(self.concurrency, concurrency)
     }
 }
 
@@ -129,7 +134,7 @@ impl Reference {
     /// by the time it took, this one would lose half of its rate unnoticed.
     pub fn outdone(&mut self, window: &View, last: &View) {
         let mean = window.mean_ns.max(last.mean_ns) * (1.0 + window.error.max(last.error));
-        let of_it = |entry: &&mut Entry| entry.idle && entry.near(window.concurrency);
+        let of_it = |entry: &&mut Entry| entry.idle && entry.distance(window.concurrency) < SAME_OCTAVES;
         let Some(entry) = self.entries.iter_mut().find(of_it) else { return };
         if window.count > 0 && last.count > 0 && mean < ANOTHER * entry.mean_ns {
             entry.mean_ns = mean;
@@ -165,8 +170,9 @@ impl Reference {
 
     /// What was seen nearest to a concurrency.
     fn seen_near(&self, concurrency: f64) -> Option<&Entry> {
-        let near = self.entries.iter().filter(|entry| entry.near(concurrency) && entry.weight_ns > 0.0);
-        near.min_by(|a, b| distance(a, concurrency).total_cmp(&distance(b, concurrency)))
+        let seen = self.entries.iter().filter(|entry| entry.weight_ns > 0.0);
+        let near = seen.filter(|entry| entry.distance(concurrency) < SAME_OCTAVES);
+        near.min_by(|a, b| a.distance(concurrency).total_cmp(&b.distance(concurrency)))
     }
 
     /// The rate that a load of this concurrency does at least: that of the next lower one, or in proportion to the
@@ -188,11 +194,9 @@ impl Reference {
         let low = idle().min_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
         let high = idle().max_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
         match (low, high) {
-            (Some(low), Some(high))
-                if octaves(high.concurrency) - octaves(low.concurrency) > SAME_OCTAVES =>
-            {
+            (Some(low), Some(high)) if high.distance(low.concurrency) > SAME_OCTAVES => {
                 let rise = (high.mean_ns / low.mean_ns).log2();
-                (rise / (octaves(high.concurrency) - octaves(low.concurrency))).clamp(0.0, 1.0)
+                (rise / high.distance(low.concurrency)).clamp(0.0, 1.0)
             }
             _ => 1.0,
         }
@@ -200,10 +204,9 @@ impl Reference {
 
     /// The entry of a concurrency, made if there is none.
     fn entry(&mut self, concurrency: f64) -> &mut Entry {
-        let found =
-            (0..self.entries.len()).filter(|&i| self.entries[i].near(concurrency)).min_by(|&a, &b| {
-                distance(&self.entries[a], concurrency).total_cmp(&distance(&self.entries[b], concurrency))
-            });
+        let distance = |i: &usize| self.entries[*i].distance(concurrency);
+        let near = (0..self.entries.len()).filter(|i| distance(i) < SAME_OCTAVES);
+        let found = near.min_by(|a, b| distance(a).total_cmp(&distance(b)));
         let index = found.unwrap_or_else(|| {
             if self.entries.len() >= ENTRIES_MOST {
                 self.entries.remove(0);
@@ -222,10 +225,6 @@ impl Reference {
         });
         &mut self.entries[index]
     }
-}
-
-fn distance(entry: &Entry, concurrency: f64) -> f64 {
-    (octaves(entry.concurrency) - octaves(concurrency)).abs()
 }
 
 impl Entry {

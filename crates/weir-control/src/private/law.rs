@@ -2,7 +2,7 @@
 
 use super::constants::{
     BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CUT_MOST, FIRST_PACE, HURTS, HURTS_MOST, IDLE_NS, JUDGED_NS,
-    PACE_LEAST, PACED_NS, RAISE, SECOND_NS, SPARED_NS, TOO_MUCH_NS,
+    PACE_LEAST, PACED_NS, RAISE, ROOM_BYTES, ROOMS, SECOND_NS, SPARED_NS, TOO_MUCH_NS,
 };
 use super::harm::Harm;
 use super::rate::Rate;
@@ -39,6 +39,8 @@ pub struct Law {
     state: State,
     rate: Rate,
     harm: Harm,
+    /// How often a group got more memory.
+    rooms: u32,
     /// When the last move was made, and from when on it can show: what was dirty beyond a bound has to be written before.
     moved_ns: u64,
     judged_from_ns: u64,
@@ -94,22 +96,20 @@ impl Law {
 
     /// What the groups may have together.
     pub fn wish(&self) -> Wish {
-        match self.state {
-            State::Watching | State::Spared { .. } => Wish::default(),
-            State::Bounded { time_ns } => {
-                Wish { budget_bytes: Some(time_at(self.rate.get(), time_ns)), pace: None }
-            }
-            State::Paced { pace } => {
-                Wish { budget_bytes: Some(time_at(pace as f64, PACED_NS)), pace: Some(pace) }
-            }
-            State::Loose => Wish { budget_bytes: Some(time_at(self.rate.get(), 2 * PACED_NS)), pace: None },
-        }
+        let (rate, time_ns, pace) = match self.state {
+            State::Watching | State::Spared { .. } => return Wish::default(),
+            State::Bounded { time_ns } => (self.rate.get(), time_ns, None),
+            State::Paced { pace } => (pace as f64, PACED_NS, Some(pace)),
+            State::Loose => (self.rate.get(), 2 * PACED_NS, None),
+        };
+        let room_bytes = self.rooms.checked_sub(1).map_or(0, |more| ROOM_BYTES << (2 * more));
+        Wish { budget_bytes: Some(time_at(rate, time_ns)), pace, room_bytes }
     }
 
     /// Nothing is the guard's any more, whoever took it.
     pub fn let_go(&mut self) {
         (self.state, self.before_pause, self.trial) = (State::Watching, None, None);
-        (self.least_ns, self.is_not_enough) = (None, false);
+        (self.least_ns, self.is_not_enough, self.rooms) = (None, false, 0);
         self.harm.forget();
     }
 
@@ -173,9 +173,18 @@ impl Law {
 
     /// What ends a limit, or keeps it from being one that counts.
     fn end(&mut self, seen: &Seen<'_>) -> Option<Transition> {
-        if let Some(harm) = self.harm.found() {
-            self.spare(seen.at_ns);
-            return Some(harm);
+        match self.harm.found() {
+            // A group that may not grow looks for pages to give back all the time.
+            Some(Transition::MemoryStalls) if self.rooms < ROOMS => {
+                self.rooms += 1;
+                self.harm.forget();
+                return Some(Transition::Room);
+            }
+            Some(harm) => {
+                self.spare(seen.at_ns);
+                return Some(harm);
+            }
+            None => {}
         }
         let over = match seen {
             _ if seen.silent_ns >= SILENT_NS => Transition::Silent,

@@ -137,7 +137,9 @@ pub enum Transition {
     Unneeded,
     /// The sensor is silent.
     Silent,
-    /// The group waits for memory.
+    /// The group waits for memory: it gets more.
+    Room,
+    /// It still waits for memory.
     MemoryStalls,
     /// It needs the pages again that it gave back.
     WorkingSet,
@@ -168,6 +170,7 @@ impl Transition {
             Transition::Ended => "ended",
             Transition::Unneeded => "unneeded",
             Transition::Silent => "silent",
+            Transition::Room => "room",
             Transition::MemoryStalls => "memory-stalls",
             Transition::WorkingSet => "working-set",
             Transition::OtherStall => "other-stall",
@@ -195,7 +198,8 @@ impl Transition {
             Transition::Ended => "nothing was written for 30 s",
             Transition::Unneeded => "nobody syncs",
             Transition::Silent => "the sensor does not answer",
-            Transition::MemoryStalls => "the group waits for memory",
+            Transition::Room => "the group waits for memory, and gets more",
+            Transition::MemoryStalls => "the group waits for memory, whatever it gets",
             Transition::WorkingSet => "the group needs pages again that it gave back",
             Transition::OtherStall => "the group waits for I/O and writes nothing",
             Transition::Escapes => "the group writes pages that count for others",
@@ -218,12 +222,14 @@ pub struct Wish {
     pub budget_bytes: Option<u64>,
     /// Written, in bytes a second; `None`: the baseline of io.max.
     pub pace: Option<u64>,
+    /// Memory that each may hold beyond what that needs, in bytes.
+    pub room_bytes: u64,
 }
 
 impl Wish {
     /// An equal part for each of so many groups.
     pub fn part(self, groups: usize) -> Wish {
         let of = |bytes: u64| bytes / groups.max(1) as u64;
-        Wish { budget_bytes: self.budget_bytes.map(of), pace: self.pace.map(of) }
+        Wish { budget_bytes: self.budget_bytes.map(of), pace: self.pace.map(of), ..self }
     }
 }

@@ -177,7 +177,7 @@ fn limits_end_when_nobody_needs_them() {
         (|plant| plant.need = Need::Pausing, 1, Transition::Loosen, State::Loose),
         (|plant| plant.need = Need::Nobody, 1, Transition::Unneeded, State::Watching),
         (|plant| plant.is_writing = false, 32, Transition::Ended, State::Watching),
-        (|plant| plant.group.memory_stall_ns = 50_000_000, 7, Transition::MemoryStalls, State::Watching),
+        (|plant| plant.group.memory_stall_ns = 50_000_000, 17, Transition::MemoryStalls, State::Watching),
         (|plant| plant.escapes = true, 7, Transition::Escapes, State::Watching),
         (|plant| plant.group.refault_bytes = 20 * MB, 7, Transition::WorkingSet, State::Watching),
     ];
@@ -198,11 +198,28 @@ fn limits_end_when_nobody_needs_them() {
     plant.run(1);
     assert_eq!(plant.said.get(before), Some(&Transition::Tighten), "{:?}", plant.said);
     plant.group.memory_stall_ns = 50_000_000;
-    plant.run(10);
+    plant.run(20);
     plant.group.memory_stall_ns = 0;
     plant.run(610);
     let after = plant.said.iter().skip_while(|said| **said != Transition::MemoryStalls).nth(1);
     assert_eq!(after, Some(&Transition::Again), "{:?}", plant.said);
+}
+
+#[test]
+fn a_group_that_waits_for_memory_gets_more_twice() {
+    let mut plant = Plant::new(40.0, 4.0, xfs_8);
+    plant.run(20);
+    assert_eq!(plant.law.wish().room_bytes, 0);
+    plant.group.memory_stall_ns = 50_000_000;
+    for room in [16 << 20, 64 << 20] {
+        plant.run(4);
+        assert_eq!(plant.law.wish().room_bytes, room, "{:?}", plant.said);
+    }
+    // Where that is enough, it stays held.
+    plant.group.memory_stall_ns = 0;
+    plant.run(30);
+    assert!(plant.law.wish().budget_bytes.is_some(), "{:?}", plant.said);
+    assert_eq!(plant.law.wish().room_bytes, 64 << 20);
 }
 
 #[test]

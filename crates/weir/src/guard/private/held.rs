@@ -197,7 +197,8 @@ impl Groups {
     pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64) {
         let part = wish.part(seen.len());
         for (held, group) in self.held.iter_mut().zip(seen) {
-            let needed = part.budget_bytes.map(|budget| needed(&group.memory, budget, dirty_share));
+            let needed =
+                part.budget_bytes.map(|budget| needed(&group.memory, budget, dirty_share) + part.room_bytes);
             let high = needed.map(|needed| followed(held.limits.high, needed, None));
             held.limits = Limits { high, pace: part.pace };
             held.pair.set(held.limits);
