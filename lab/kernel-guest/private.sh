@@ -67,7 +67,7 @@ scenario_check_private() { # a flood in a cgroup of its own: held by memory.high
   cp /out/exec.said /out/private-exec.out
   : >/out/private-exec.err
   run private-gone sh -c '! ls -d /sys/fs/cgroup/weir-exec-*'
-  umount /mnt
+  until_true 20 umount /mnt
 }
 
 # A dump by cron, in the cgroup that a service of the system's would have; nobody tells the guard of it.
@@ -105,5 +105,5 @@ scenario_private_cron() { # a dump by cron beside commits, and a guard with the 
   run private-back-cron sh -c 'grep -q max /sys/fs/cgroup/system.slice/cron.service/memory.high && ! grep -q "wbps=[0-9]" /sys/fs/cgroup/system.slice/cron.service/io.max'
   kill "$cron"
   echo 1 >/sys/fs/cgroup/system.slice/cron.service/cgroup.kill
-  umount /mnt
+  until_true 20 umount /mnt
 }

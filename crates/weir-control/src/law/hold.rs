@@ -35,7 +35,7 @@ impl Guard {
         let changed = self.follow_concurrency(sample, arriving);
         if arriving || changed {
             self.entered_ns = sample.at_ns;
-            self.is_in_doubt = false;
+            self.doubted_ns = None;
         }
         let armed = if arriving || changed { self.arm(sample, arriving) } else { None };
         if let Some(step) = armed {
@@ -216,35 +216,47 @@ impl Guard {
     pub(super) fn decide(&mut self, sample: &Sample) -> Step {
         let (now, limit) = (sample.at_ns, sample.limits.now_bytes);
         let from_ns = self.settled_ns.max(self.noted_ns);
-        if !self.is_enough(now, &self.window.since(from_ns)) {
+        let last_ns = from_ns.max(self.doubted_ns.unwrap_or(0));
+        if !self.is_enough(now, &self.window.since(last_ns)) {
             return (Action::Keep, self.quiet(now, limit));
         }
-        self.noted_ns = now;
-        let view = self.window.tail_since(from_ns);
+        let view = self.window.tail_since(last_ns);
         let verdict = judge::judge(&view, &self.reference, &self.parameters);
-        let Some(kept) = verdict.kept else { return (Action::Keep, Branch::Steady) };
-        self.learn_beside_bulk(now, &view, &verdict);
+        // Without anything undisturbed to compare with, a percentile that somebody has set still counts.
+        if verdict.kept.is_none() && verdict.tail == State::Unknown {
+            self.noted_ns = now;
+            return (Action::Keep, Branch::Steady);
+        }
+        if verdict.kept.is_some() {
+            self.learn_beside_bulk(now, &view, &verdict);
+        }
         let is_short = verdict.state() == State::Bad;
         // A limit that bulk writers do not fill says nothing of what it does.
         if !view.bound && view.filled < FILLED && !is_short {
+            self.noted_ns = now;
             return (Action::Keep, Branch::Steady);
         }
-        let keep = self.parameters.target.keep;
-        let at = rung_of(limit);
+        let (keep, at) = (self.parameters.target.keep, rung_of(limit));
+        let kept_of = |verdict: &Verdict| verdict.kept.unwrap_or(1.0).min(1.0);
         let Some(ladder) = self.ladders.current() else { return (Action::Keep, Branch::Steady) };
         let held = ladder.known(at, now).is_some_and(|known| known.kept >= keep && known.span_ns >= HELD_NS);
-        self.is_in_doubt = is_short && held && !self.is_in_doubt && kept > DOUBTFUL * keep;
-        if self.is_in_doubt {
+        if is_short && held && self.doubted_ns.is_none() && kept_of(&verdict) > DOUBTFUL * keep {
+            self.doubted_ns = Some(now);
             return (Action::Keep, Branch::Draining);
         }
+        (self.noted_ns, self.doubted_ns) = (now, None);
+        // A second that was doubted counts with the one that followed it.
+        let whole = self.window.since(from_ns);
         let outcome = Outcome {
-            kept,
+            kept: kept_of(&judge::judge(&whole, &self.reference, &self.parameters)),
             is_over: verdict.tail == State::Bad,
             p99_ns: verdict.p99_ns,
-            delivered: view.delivered,
-            span_ns: view.elapsed_ns as f64,
+            delivered: whole.delivered,
+            span_ns: whole.elapsed_ns as f64,
         };
-        ladder.note(at, outcome, now);
+        if let Some(ladder) = self.ladders.current() {
+            ladder.note(at, outcome, now);
+        }
         self.next_rung(sample, at, &view, &verdict)
     }
 
@@ -256,6 +268,7 @@ impl Guard {
         let few = sample.sensor.source != SensorSource::Syscalls && view.elapsed_ns + p.look_ns < p.window_ns;
         let is_soon_written = (limit as f64) < DRAIN_S * view.delivered;
         let ladder = self.ladders.current();
+        let is_held = verdict.share == State::Good && verdict.tail != State::Close;
         // A thread or two have next to no pages of their own: what throttles them is how long a slow device takes for the
         // rest, of which a lower limit leaves less.
         let own = verdict.own && ladder.as_ref().is_some_and(|ladder| ladder.concurrency > FEW);
@@ -264,7 +277,7 @@ impl Guard {
             own,
             has_spare: verdict.has_spare(p),
             tail: verdict.tail_ratio.unwrap_or(0.0),
-            may_rise: verdict.state() != State::Close && !few && is_soon_written,
+            may_rise: (is_short || is_held) && !few && is_soon_written,
             bound: view.bound,
             ends: (rung_of(sample.limits.floor_bytes), rung_of(sample.limits.saved_bytes)),
             keep: p.target.keep,

@@ -10,6 +10,8 @@ const OWN_TRACE: f64 = 0.03;
 
 /// One in a hundred may be over the target of the 99th percentile.
 const TAIL_SHARE: f64 = 0.01;
+/// So many syncs over the target are a tail.
+const OVER_LEAST: u64 = 2;
 /// From this share of undisturbed syncs over the target on, the 99th percentile lies on a cliff: a device that serves in
 /// slices, as throttled ones do, lets one sync in each slice wait for the next. A few more of them turn the percentile
 /// from a fraction of the target into a multiple of it, and say nothing about all others.
@@ -100,7 +102,8 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters)
     let full = view.elapsed_ns + parameters.look_ns >= parameters.window_ns;
     let share = match kept {
         Some(kept) if enough && kept - margin.min(0.5 * (1.0 - keep)) >= keep => State::Good,
-        Some(kept) if enough && kept + parameters.confidence * error < keep => State::Bad,
+        // A whole window in which hardly anything ended says enough.
+        Some(kept) if (enough || full) && kept + parameters.confidence * error < keep => State::Bad,
         // A whole window decides: noise may not excuse a small loss for ever.
         Some(kept) if enough && full && kept < keep => State::Bad,
         Some(_) if enough => State::Close,
@@ -120,9 +123,11 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters)
         Some(allowed) => above as f64 / view.count.max(1) as f64 / allowed,
         None => p99 as f64 / target.max(1) as f64,
     });
-    let is_over = wilson_low(above, view.count, parameters.confidence) > allowed.unwrap_or(TAIL_SHARE);
+    // That it is over is sure with fewer syncs than where it lies. One slow sync is no tail.
+    let is_over = above >= OVER_LEAST
+        && wilson_low(above, view.count, parameters.confidence) > allowed.unwrap_or(TAIL_SHARE);
     let tail = match tail_ratio {
-        Some(_) if is_over => State::Bad,
+        _ if is_over => State::Bad,
         Some(ratio) if ratio < parameters.tail_room => State::Good,
         Some(_) => State::Close,
         None => State::Unknown,
@@ -212,6 +217,33 @@ mod tests {
         };
         assert_eq!(kept(1000.0), (Some(50.0), State::Bad));
         assert_eq!(kept(2000.0), (Some(100.0), State::Good));
+    }
+
+    #[test]
+    fn few_syncs_show_that_a_tail_is_over_and_not_that_it_is_held() {
+        let parameters = Parameters::default();
+        let mut reference = Reference::default();
+        reference.learn(&sliced(0), parameters.reference_ns, parameters.tail_samples);
+        for (waited, tail) in [(0, State::Unknown), (1, State::Unknown), (6, State::Bad)] {
+            let mut latencies = CoarseHistogram::new();
+            latencies.record_many(MS / 10, 100 - waited);
+            latencies.record_many(80 * MS, waited);
+            let view = View { count: 100, elapsed_ns: 1_000_000_000, latencies, ..sliced(0) };
+            assert_eq!(judge(&view, &reference, &parameters).tail, tail, "{waited}");
+        }
+    }
+
+    #[test]
+    fn a_whole_window_in_which_hardly_anything_ended_is_a_loss() {
+        let parameters = Parameters::default();
+        let mut reference = Reference::default();
+        reference.learn(&sliced(0), parameters.reference_ns, parameters.tail_samples);
+        for (elapsed_s, share) in [(1, State::Unknown), (5, State::Bad)] {
+            let elapsed_ns = elapsed_s * 1_000_000_000;
+            let per_second = 10.0 / elapsed_s as f64;
+            let view = View { count: 10, elapsed_ns, per_second, ..sliced(0) };
+            assert_eq!(judge(&view, &reference, &parameters).share, share, "{elapsed_s} s");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ const NEAR_KEPT: f64 = 0.93;
 const TAIL: f64 = 0.2;
 /// Rungs whose worth differs by less are as good as each other.
 const MARGIN: f64 = 0.04;
-/// A way up is followed while each step gains so much, a way down while none costs so much.
+/// A way up is followed while each step gains so much.
 const GAIN: f64 = 0.005;
 /// The rung that a step came from is looked for within so many.
 const FAR: Rung = 4;
@@ -182,7 +182,8 @@ impl Ladder {
 
     /// What was found where the limit was best.
     pub fn best(&self) -> Option<Outcome> {
-        self.home.and_then(|home| self.rungs.get(&home)).map(|found| found.outcome)
+        let found = self.home.and_then(|home| self.rungs.get(&home)).filter(|found| found.at_ns > 0);
+        found.map(|found| found.outcome)
     }
 
     /// Takes in what was measured at a rung. Where that is worse than it was, whatever is known of other rungs is of another
@@ -272,7 +273,7 @@ impl Ladder {
         let behind = (1..=FAR).find_map(|step| known(at - way * step));
         let gains = behind.is_none_or(|behind| own > behind + GAIN);
         let costs = behind.is_some_and(|behind| own < behind - MARGIN);
-        if costs || !(gains || way < 0 || standing.bound) {
+        if way > 0 && (costs || !(gains || standing.bound)) {
             return None;
         }
         let mut found = None;

@@ -66,8 +66,8 @@ pub struct Guard {
     entered_ns: u64,
     /// Until then everything that was measured is in the ladder.
     noted_ns: u64,
-    /// The last window was worse than what is known of its limit.
-    is_in_doubt: bool,
+    /// The last window was worse than what is known of its limit, and ended then.
+    doubted_ns: Option<u64>,
     learned_ns: u64,
     /// Bulk writers were active at the last look.
     flooded: bool,
@@ -98,7 +98,7 @@ impl Guard {
             settled_ns: 0,
             entered_ns: 0,
             noted_ns: 0,
-            is_in_doubt: false,
+            doubted_ns: None,
             learned_ns: 0,
             flooded: false,
             probe: None,
@@ -308,7 +308,7 @@ impl Guard {
         }
         let now = sample.at_ns;
         let drain = self.rate.time_of(sample.backlog_bytes().saturating_sub(bytes));
-        self.moved_ns = now;
+        (self.moved_ns, self.doubted_ns) = (now, None);
         self.settled_ns = now + 2 * self.parameters.look_ns + drain.min(60 * SECOND_NS);
         Action::Set { bytes }
     }

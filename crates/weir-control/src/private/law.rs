@@ -46,7 +46,7 @@ pub struct Law {
     judged_from_ns: u64,
     /// When a group wrote last.
     wrote_ns: u64,
-    /// What proved too much, in bytes or bytes a second as the state has it, and when.
+    /// What proved too much, as time or in bytes a second as the state has it, and when.
     too_much: Option<(f64, u64)>,
     /// What syncs kept when only dirty pages were bounded.
     kept_bounded: Option<f64>,
@@ -160,7 +160,7 @@ impl Law {
         if !writes || seen.need == Need::Nobody || seen.silent_ns >= SILENT_NS || self.rate.get() <= 0.0 {
             return None;
         }
-        (self.too_much, self.cut_from, self.vain) = (None, None, None);
+        (self.too_much, self.cut_from, self.vain, self.kept_bounded) = (None, None, None, None);
         self.harm.forget();
         let state = match seen.need {
             Need::Pausing if !is_waiting(seen) => State::Loose,
@@ -225,7 +225,10 @@ impl Law {
         // One that began before the move may wait for what was written before it.
         let is_stuck =
             seen.oldest_ns > JUDGED_NS && (seen.oldest_ns < judged_ns || judged_ns > 3 * JUDGED_NS);
-        let kept = if is_stuck { Kept::Bad(CUT_MOST) } else { seen.kept };
+        let kept = match seen.kept.share() {
+            share if is_stuck => Kept::Bad(share.map_or(CUT_MOST, |share| share.min(CUT_MOST))),
+            _ => seen.kept,
+        };
         if let (Some(trial), Some(share)) = (self.trial, kept.share()) {
             return self.compare(seen, trial, share);
         }
