@@ -8,13 +8,14 @@ only_ours() {
   while [ ! -d "$ours_at" ]; do ours_at=$(dirname -- "$ours_at"); done
   ours_at=$(cd -P -- "$ours_at" && pwd) || exit 1
   while :; do
-    # shellcheck disable=SC2046 # owner, group and mode are words
-    set -- $(stat -c '%u %G %a' "$ours_at")
+    # shellcheck disable=SC2046 # owner and mode are words; a group's name may be several
+    set -- $(stat -c '%u %a' "$ours_at")
+    ours_group=$(stat -c %G "$ours_at")
     case $1 in 0 | "$(id -u)") ;; *) ours_refused "belongs to another account" ;; esac
     # A folder that others may write to keeps their hands off what is not theirs only where it is sticky (1777).
-    case $3 in 1???) ;; *[2367]) ours_refused "may be written to by everybody" ;; esac
+    case $2 in 1???) ;; *[2367]) ours_refused "may be written to by everybody" ;; esac
     # Debian gives /usr/local to its group staff where the administrator wants that.
-    case $2-$3 in root-* | staff-* | *-1???) ;; *-*[2367]?) ours_refused "may be written to by the group $2" ;; esac
+    case $ours_group-$2 in root-* | staff-* | *-1???) ;; *[2367]?) ours_refused "may be written to by the group $ours_group" ;; esac
     [ "$ours_at" != / ] || break
     ours_at=$(dirname -- "$ours_at")
   done

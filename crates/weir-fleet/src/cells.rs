@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 /// The most rows of an answer: they lie in memory, beside the engine's own.
 pub const ROWS_MAX: usize = 1_000_000;
+/// The most values: each takes room, whatever it holds.
+const CELLS_MAX: usize = 1 << 25;
 
 /// The most bytes of the texts in it.
 const TEXT_MAX: usize = 1 << 30;
@@ -19,7 +21,7 @@ pub const SMALLER_HINT: &str = "add a LIMIT, or `weir fleet export` the table";
 
 /// What such an answer is.
 pub fn too_much() -> String {
-    format!("more than {ROWS_MAX} rows, or {} MiB of text", TEXT_MAX >> 20)
+    format!("more than {ROWS_MAX} rows, {CELLS_MAX} values, or {} MiB of text", TEXT_MAX >> 20)
 }
 
 /// For a mistake in the SQL.
@@ -89,7 +91,8 @@ pub fn append(batch: &RecordBatch, answer: &mut Answer) -> Result<(), Unfit> {
     let rows = &mut answer.rows;
     let from = rows.len();
     // Who sends a batch may say any number of rows.
-    if batch.num_rows() > ROWS_MAX - from {
+    let cells = (from + batch.num_rows().min(ROWS_MAX)) * batch.num_columns();
+    if batch.num_rows() > ROWS_MAX - from || cells > CELLS_MAX {
         return Err(Unfit::TooMuch);
     }
     rows.extend((0..batch.num_rows()).map(|_| Vec::with_capacity(batch.num_columns())));
@@ -134,8 +137,8 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{
-        ArrayRef, BooleanArray, Decimal128Array, Float32Array, Int32Array, StringArray, StringViewArray,
-        UInt64Array,
+        ArrayRef, BooleanArray, Decimal128Array, Float32Array, Int32Array, NullArray, StringArray,
+        StringViewArray, UInt64Array,
     };
     use datafusion::arrow::datatypes::Schema;
     use datafusion::arrow::record_batch::RecordBatchOptions;
@@ -171,6 +174,9 @@ mod tests {
             RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options).unwrap();
         let mut answer = Answer::default();
         assert!(matches!(append(&endless, &mut answer), Err(Unfit::TooMuch)));
+        let nothing: ArrayRef = Arc::new(NullArray::new(ROWS_MAX));
+        let wide = RecordBatch::try_from_iter((0..34).map(|n| (n.to_string(), nothing.clone()))).unwrap();
+        assert!(matches!(append(&wide, &mut answer), Err(Unfit::TooMuch)));
         let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(TEXT_MAX / 64); 2]));
         let long = RecordBatch::try_from_iter([("a", long)]).unwrap();
         answer.text_bytes = TEXT_MAX - TEXT_MAX / 64;

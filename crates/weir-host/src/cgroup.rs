@@ -1,10 +1,12 @@
 //! The cgroups of this process: what limits its memory, CPU and I/O.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use weir_core::target::{Cgroup, DeviceNumber, Layer, Throttle};
 
 use crate::error::{BadLine, HostError};
+use crate::host::Host;
 use crate::mounts::{self, Mount, device_number};
 use crate::tree::{Tree, noted};
 
@@ -94,6 +96,28 @@ pub(crate) fn mount_of_version_2(tree: &Tree) -> Result<Mount, HostError> {
 /// Not found, where it has none; or mounts cannot be read.
 pub(crate) fn mount_of_blkio(tree: &Tree) -> Result<Mount, HostError> {
     mounted(tree, 1, BLKIO, "no cgroup version 1 with blkio is mounted")
+}
+
+impl Host {
+    /// See [`mount_of_version_2`]. It is looked for once: any account that may mount makes the table of mounts as long as it likes.
+    pub(crate) fn mount_of_version_2(&self) -> Result<Mount, HostError> {
+        found_once(&self.cgroup_mounts[0], || mount_of_version_2(&self.tree))
+    }
+
+    /// The same of [`mount_of_blkio`].
+    pub(crate) fn mount_of_blkio(&self) -> Result<Mount, HostError> {
+        found_once(&self.cgroup_mounts[1], || mount_of_blkio(&self.tree))
+    }
+}
+
+fn found_once(
+    cell: &OnceLock<Mount>,
+    find: impl FnOnce() -> Result<Mount, HostError>,
+) -> Result<Mount, HostError> {
+    match cell.get() {
+        Some(found) => Ok(found.clone()),
+        None => find().inspect(|found| _ = cell.set(found.clone())),
+    }
 }
 
 fn mounted(tree: &Tree, version: u8, controllers: &str, why: &str) -> Result<Mount, HostError> {

@@ -1,11 +1,13 @@
 //! The machine as weir reads it.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use weir_core::target::VmSettings;
 
 use crate::HostError;
 use crate::knob::Servers;
+use crate::mounts::Mount;
 use crate::tree::Tree;
 use crate::vm;
 
@@ -15,12 +17,14 @@ pub struct Host {
     pub(crate) tree: Tree,
     /// Whether system calls (stat, statvfs) may be asked as well as files.
     pub(crate) live: bool,
+    /// Where cgroup version 2 and version 1's controller of block devices are mounted, once they were found.
+    pub(crate) cgroup_mounts: [Arc<OnceLock<Mount>>; 2],
 }
 
 impl Host {
     /// This machine.
     pub fn live() -> Self {
-        Host { tree: Tree::new(Path::new("/")), live: true }
+        Host { tree: Tree::new(Path::new("/")), live: true, cgroup_mounts: Default::default() }
     }
 
     /// The same machine with its database servers, whose variables are knobs, too.
@@ -33,12 +37,12 @@ impl Host {
     /// A captured tree with `proc` and `sys` inside. Only files are read: no sizes of file systems, and a path is
     /// found by its mount point alone. Counters in pages are taken as pages of 4 KiB.
     pub fn at(root: &Path) -> Self {
-        Host { tree: Tree::new(root), live: false }
+        Host { tree: Tree::new(root), live: false, cgroup_mounts: Default::default() }
     }
 
     /// The same machine, for one who reads the same few files many times a second: they stay open.
     pub(crate) fn keeping_open(&self) -> Host {
-        Host { tree: self.tree.keeping_open(), live: self.live }
+        Host { tree: self.tree.keeping_open(), ..self.clone() }
     }
 
     /// Bytes of page cache, shared memory left out.

@@ -66,12 +66,12 @@ impl Host {
             lines.iter().find(|(controllers, _)| is_wanted(controllers)).map(|(_, path)| path.as_str())
         };
         if let Some(path) = path_of(&|controllers| controllers.split(',').any(|name| name == BLKIO))
-            && let Ok(mount) = cgroup::mount_of_blkio(&self.tree)
+            && let Ok(mount) = self.mount_of_blkio()
         {
             let (path, folder) = folders(&mount, path).into_iter().next()?;
             return Some(IoCgroup { path, folder, version: 1 });
         }
-        let mount = cgroup::mount_of_version_2(&self.tree).ok()?;
+        let mount = self.mount_of_version_2().ok()?;
         let all = folders(&mount, path_of(&str::is_empty)?);
         let is_root = |path: &str| path == "/";
         let counted = |folder: &str| self.tree.exists(&format!("{folder}/io.max"));

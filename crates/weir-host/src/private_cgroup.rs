@@ -81,14 +81,14 @@ impl Host {
     pub fn own_cgroup_of(&self, process: u32) -> Option<IoCgroup> {
         let lines = self.tree.parsed(&format!("/proc/{process}/cgroup"), cgroup::parse).ok()?;
         let (_, path) = lines.iter().find(|(controllers, _)| controllers.is_empty())?;
-        let mount = cgroup::mount_of_version_2(&self.tree).ok()?;
+        let mount = self.mount_of_version_2().ok()?;
         let (path, folder) = folders(&mount, path).into_iter().next()?;
         Some(IoCgroup::of_version_2(path, folder))
     }
 
     /// Where cgroup version 2 is mounted, and this process's own cgroup there.
     pub fn cgroup_folders(&self) -> Option<(PathBuf, PathBuf)> {
-        let mount = cgroup::mount_of_version_2(&self.tree).ok()?;
+        let mount = self.mount_of_version_2().ok()?;
         Some((self.tree.real(&mount.mount_point), self.cgroup_folder_of(std::process::id())?))
     }
 

@@ -1,7 +1,8 @@
 //! What /proc and /sys say about tasks and devices.
 
+use std::collections::HashMap;
 use std::fs;
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -62,11 +63,14 @@ pub(crate) fn number_by_stat(facts: &weir_fs::Facts) -> DeviceNumber {
     DeviceNumber { major, minor }
 }
 
-/// A process that has a file open for writing.
-pub(super) fn writer_of(file: FileId) -> Option<u32> {
+/// A process that has a file open for writing. `left` open files are looked at, at most: an account may have millions.
+pub(super) fn writer_of(file: FileId, left: &mut usize) -> Option<u32> {
     numbers("/proc").find(|tgid| {
-        let folder = format!("/proc/{tgid}/fd");
-        numbers(&folder).take(FILES_MAX).any(|descriptor| is_open_for_writing(*tgid, descriptor, file))
+        let most = FILES_MAX.min(*left);
+        numbers(&format!("/proc/{tgid}/fd")).take(most).any(|descriptor| {
+            *left -= 1;
+            is_open_for_writing(*tgid, descriptor, file)
+        })
     })
 }
 
@@ -129,24 +133,23 @@ pub(super) fn leaves(device: DeviceNumber) -> Vec<DeviceNumber> {
     found
 }
 
-/// The number of the file system that a process opened a file on, where stat names another one: btrfs shows each subvolume
-/// under a number of its own. A process may see as many mounts as it likes; those beyond a bound are not looked at.
-pub(crate) fn file_system_of(tgid: u32, mount: u64) -> Option<DeviceNumber> {
+/// The numbers of the file systems that a process sees mounted, by mount, where stat names others: btrfs shows each subvolume
+/// under a number of its own. A process may see as many mounts as it likes; those beyond a bound are left out.
+pub(crate) fn file_systems_of(tgid: u32) -> HashMap<u64, DeviceNumber> {
     const MOST: u64 = 1 << 20;
-    let file = fs::File::open(format!("/proc/{tgid}/mountinfo")).ok()?;
-    let lines = io::BufReader::new(file.take(MOST)).lines().map_while(Result::ok);
-    number_of_mount(lines, mount)
+    let mut text = Vec::new();
+    let file = fs::File::open(format!("/proc/{tgid}/mountinfo"));
+    let _ = file.and_then(|file| file.take(MOST).read_to_end(&mut text));
+    numbers_of_mounts(&String::from_utf8_lossy(&text))
 }
 
 /// Of lines such as `43 30 0:39 / /data rw …`.
-fn number_of_mount(mut lines: impl Iterator<Item = String>, mount: u64) -> Option<DeviceNumber> {
-    let of_line = |line: String| {
+fn numbers_of_mounts(text: &str) -> HashMap<u64, DeviceNumber> {
+    let of_line = |line: &str| {
         let mut words = line.split_ascii_whitespace();
-        let is_it = words.next()?.parse() == Ok(mount);
-        let number = words.nth(1)?;
-        is_it.then(|| number_of(number)).flatten()
+        Some((words.next()?.parse().ok()?, number_of(words.nth(1)?)?))
     };
-    lines.find_map(of_line)
+    text.lines().filter_map(of_line).collect()
 }
 
 /// The disk of a partition; any other device itself.
@@ -211,7 +214,7 @@ pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cgroup_in, number_of_mount, position_of};
+    use super::{cgroup_in, numbers_of_mounts, position_of};
     use weir_core::target::DeviceNumber;
 
     #[test]
@@ -229,16 +232,10 @@ mod tests {
 
     #[test]
     fn a_mount_tells_the_number_of_its_file_system() {
-        let lines = || {
-            [
-                "30 1 254:0 / / rw - ext4 /dev/vda rw",
-                "43 30 0:39 / /data rw - btrfs /dev/loop0 rw",
-                "44 30 nothing",
-            ]
-        };
-        let number = |mount| number_of_mount(lines().into_iter().map(String::from), mount);
+        let text = "30 1 254:0 / / rw - ext4 /dev/vda rw\n43 30 0:39 / /data rw - btrfs /dev/loop0 rw\n44 30 nothing\n";
+        let numbers = numbers_of_mounts(text);
         let (root, data) = (DeviceNumber { major: 254, minor: 0 }, DeviceNumber { major: 0, minor: 39 });
-        assert_eq!([30, 43, 44, 4].map(number), [Some(root), Some(data), None, None]);
+        assert_eq!(numbers, [(30, root), (43, data)].into());
     }
 
     #[test]

@@ -25,6 +25,8 @@ const STACKS_MAX: usize = 1 << 14;
 
 /// Files whose writers are looked for in /proc.
 const LOOKED_FOR_MAX: usize = 64;
+/// Open files that are looked at for them, all in all: half a second's work.
+const LOOKED_AT_MAX: usize = 200_000;
 
 /// A sync this long is looked into from here on at the latest, as in `src/bpf/fsync_state.h`.
 const LONG_NS: u64 = 1_000_000;
@@ -56,6 +58,7 @@ pub struct FsyncSession<'a> {
     stacks_before: HashMap<(u32, u64), SiteId>,
     stack_every_ns: u64,
     looked_for: HashMap<FileId, u32>,
+    looked_at_left: usize,
     own_cgroup: Option<String>,
     /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
     skims: HashMap<Vec<u8>, (u64, u64)>,
@@ -90,6 +93,7 @@ impl<'a> FsyncSession<'a> {
             stacks_before: HashMap::new(),
             stack_every_ns,
             looked_for: HashMap::new(),
+            looked_at_left: LOOKED_AT_MAX,
             own_cgroup: files::cgroup_of("self"),
             skims: HashMap::new(),
         };
@@ -215,7 +219,7 @@ impl<'a> FsyncSession<'a> {
         if self.looked_for.len() >= LOOKED_FOR_MAX {
             return 0;
         }
-        let found = files::writer_of(file).unwrap_or(0);
+        let found = files::writer_of(file, &mut self.looked_at_left).unwrap_or(0);
         self.looked_for.insert(file, found);
         found
     }

@@ -29,6 +29,9 @@ const PROTECTED_STAND_NS: u64 = 10_000_000_000;
 /// starts many processes, each with many files, must not hold up a guard.
 const FILES_A_LOOK: usize = 4 * FILES_MAX;
 
+/// Tables of mounts that are read in one look: each may be as long as the reader bears.
+const TABLES_A_LOOK: usize = 4;
+
 /// What stat says of files is asked again after so long.
 const NUMBERS_STAND_NS: u64 = 10_000_000_000;
 
@@ -143,6 +146,7 @@ impl Writers {
         if place.1.is_empty() || now_ns >= place.0 + stand_ns {
             if self.room_for_files.0 != Some(now_ns) {
                 self.room_for_files = (Some(now_ns), FILES_A_LOOK);
+                self.numbers.tables_left = TABLES_A_LOOK;
             }
             let left = &mut self.room_for_files.1;
             if *left > 0 {
@@ -159,6 +163,14 @@ impl Writers {
 struct Numbers {
     known: HashMap<DeviceNumber, DeviceNumber>,
     since_ns: u64,
+    /// Tables of mounts that this look may still read.
+    tables_left: usize,
+}
+
+/// A process whose files are looked at, and its mounts once they were needed.
+struct Process {
+    pid: u32,
+    mounts: Option<HashMap<u64, DeviceNumber>>,
 }
 
 impl Numbers {
@@ -169,14 +181,25 @@ impl Numbers {
         }
     }
 
-    /// Of an open file.
-    fn device(&mut self, pid: u32, facts: &weir_fs::Facts) -> DeviceNumber {
+    /// Of an open file. What a process does not see mounted stands for itself, and is not remembered: others may see it.
+    fn device(&mut self, process: &mut Process, facts: &weir_fs::Facts) -> DeviceNumber {
         let number = files::number_by_stat(facts);
-        let own = |mount| files::file_system_of(pid, mount);
-        *self.known.entry(number).or_insert_with(|| match number.is_anonymous() {
-            true => facts.mount.and_then(own).unwrap_or(number),
-            false => files::whole(number),
-        })
+        if let Some(known) = self.known.get(&number) {
+            return *known;
+        }
+        let found = match number.is_anonymous() {
+            true => self.file_system(process, facts.mount),
+            false => Some(files::whole(number)),
+        };
+        found.inspect(|found| _ = self.known.insert(number, *found)).unwrap_or(number)
+    }
+
+    fn file_system(&mut self, process: &mut Process, mount: Option<u64>) -> Option<DeviceNumber> {
+        if process.mounts.is_none() && self.tables_left > 0 {
+            self.tables_left -= 1;
+            process.mounts = Some(files::file_systems_of(process.pid));
+        }
+        process.mounts.as_ref()?.get(&mount?).copied()
     }
 }
 
@@ -184,16 +207,21 @@ impl Numbers {
 /// `left` files are looked at, at most.
 fn devices_of(pid: u32, left: &mut usize, numbers: &mut Numbers) -> Vec<DeviceNumber> {
     let folder = format!("/proc/{pid}/fd");
-    let mut found = Vec::new();
+    let (mut found, mut process) = (Vec::new(), Process { pid, mounts: None });
     for descriptor in files::numbers(&folder).take(FILES_MAX.min(*left)) {
         *left -= 1;
         let Ok(facts) = weir_fs::facts_unasked(format!("{folder}/{descriptor}")) else { continue };
         if ![libc::S_IFREG, libc::S_IFBLK].contains(&(facts.mode & libc::S_IFMT)) {
             continue;
         }
-        let disk = numbers.device(pid, &facts);
-        if !found.contains(&disk) && is_written_to(pid, descriptor) {
-            found.push(disk);
+        // What is known costs nothing; whether a file is written to takes two calls, and a table of mounts many.
+        let is_new =
+            numbers.known.get(&files::number_by_stat(&facts)).is_none_or(|disk| !found.contains(disk));
+        if is_new && is_written_to(pid, descriptor) {
+            let disk = numbers.device(&mut process, &facts);
+            if !found.contains(&disk) {
+                found.push(disk);
+            }
         }
     }
     found.sort_unstable();
@@ -275,6 +303,23 @@ mod tests {
         assert_eq!(writers.devices(ids[4], false, 8).len(), 1, "at the next look it is its turn");
         drop(child.stdin.take());
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn one_look_reads_so_many_tables_of_mounts_and_believes_what_it_found() {
+        let facts = weir_fs::facts_unasked("/proc/self/stat").unwrap();
+        let number = files::number_by_stat(&facts);
+        let (mut numbers, pid) = (Numbers::default(), std::process::id());
+        assert_eq!(numbers.device(&mut Process { pid, mounts: None }, &facts), number);
+        assert!(numbers.known.is_empty(), "what was not looked up is not known");
+        numbers.tables_left = 1;
+        let mut process = Process { pid, mounts: None };
+        // Opened before its process went elsewhere: no mount of that number is seen there.
+        let elsewhere = weir_fs::Facts { mount: Some(u64::MAX), ..facts };
+        assert_eq!(numbers.device(&mut process, &elsewhere), number);
+        assert!(numbers.known.is_empty() && numbers.tables_left == 0);
+        assert_eq!(numbers.device(&mut process, &facts), number);
+        assert_eq!(numbers.known, [(number, number)].into(), "the table is read once a process");
     }
 
     #[test]

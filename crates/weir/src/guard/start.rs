@@ -209,6 +209,7 @@ fn take(host: Host, journal: Journal, actuator: Actuator, shadow: bool) -> Take 
         if shadow {
             // Where the kernel does not say, there is no room to turn anything in.
             let saved_bytes = host.vm_settings().dirty_threshold_bytes.unwrap_or(floor_bytes);
+            let floor_bytes = floor_bytes.min(saved_bytes);
             let limits = Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes };
             return Ok(Box::new(Shadow::of(limits)));
         }
