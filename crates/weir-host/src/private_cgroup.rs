@@ -220,6 +220,14 @@ mod tests {
     }
 
     #[test]
+    fn the_table_of_mounts_is_read_once() {
+        let machine = machine();
+        assert!(machine.host.own_cgroup_of(7).is_some());
+        machine.set("/proc/self/mountinfo", "");
+        assert!(machine.host.clone().own_cgroup_of(7).is_some(), "however long others make it");
+    }
+
+    #[test]
     fn what_a_cgroup_holds_and_does_is_read() {
         let machine = machine();
         let group = machine.host.own_cgroup_of(7).unwrap();

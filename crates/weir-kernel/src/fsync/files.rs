@@ -214,7 +214,7 @@ pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cgroup_in, numbers_of_mounts, position_of};
+    use super::{FileId, cgroup_in, numbers_of_mounts, position_of, writer_of};
     use weir_core::target::DeviceNumber;
 
     #[test]
@@ -236,6 +236,14 @@ mod tests {
         let numbers = numbers_of_mounts(text);
         let (root, data) = (DeviceNumber { major: 254, minor: 0 }, DeviceNumber { major: 0, minor: 39 });
         assert_eq!(numbers, [(30, root), (43, data)].into());
+    }
+
+    #[test]
+    fn a_search_for_a_writer_ends_whoever_has_how_many_files_open() {
+        let nobodys = FileId { file_system: DeviceNumber { major: 0, minor: 0 }, inode: u64::MAX };
+        let mut left = 2;
+        assert_eq!((writer_of(nobodys, &mut left), left), (None, 0));
+        assert_eq!((writer_of(nobodys, &mut left), left), (None, 0));
     }
 
     #[test]
