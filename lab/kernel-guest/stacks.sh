@@ -6,13 +6,14 @@
 lvm_() {
   command=$1
   shift
-  DM_DISABLE_UDEV=1 lvm "$command" -q --config 'activation{udev_sync=0 udev_rules=0} devices{use_devicesfile=0} global{event_activation=0}' -y "$@" 2>&1
+  DM_DISABLE_UDEV=1 lvm "$command" -q --config 'activation{udev_sync=0 udev_rules=0} devices{use_devicesfile=0} global{event_activation=0}' -y "$@" 2>&1 ||
+    echo "lvm $command $*: exit code $?"
 }
 
 stack_modules() {
   for module in nvme md-mod raid1 raid456 dm-mod dm-thin-pool dm-crypt xts; do modprobe $module 2>/dev/null; done
   tries=0
-  while [ ! -e /sys/block/nvme2n1 ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+  while [ ! -e /sys/block/nvme2n1 ] && [ $tries -lt 300 ]; do sleep 0.1; tries=$((tries + 1)); done
   echo 2 >/sys/block/nvme0n1/queue/nomerges
 }
 
