@@ -220,11 +220,12 @@ impl Guard {
         if !self.is_enough(now, &self.window.since(last_ns)) {
             return (Action::Keep, self.quiet(now, limit));
         }
+        let is_doubted = self.doubted_ns.take().is_some();
+        self.noted_ns = now;
         let view = self.window.tail_since(last_ns);
         let verdict = judge::judge(&view, &self.reference, &self.parameters);
         // Without anything undisturbed to compare with, a percentile that somebody has set still counts.
         if verdict.kept.is_none() && verdict.tail == State::Unknown {
-            self.noted_ns = now;
             return (Action::Keep, Branch::Steady);
         }
         if verdict.kept.is_some() {
@@ -233,18 +234,16 @@ impl Guard {
         let is_short = verdict.state() == State::Bad;
         // A limit that bulk writers do not fill says nothing of what it does.
         if !view.bound && view.filled < FILLED && !is_short {
-            self.noted_ns = now;
             return (Action::Keep, Branch::Steady);
         }
         let (keep, at) = (self.parameters.target.keep, rung_of(limit));
         let kept_of = |verdict: &Verdict| verdict.kept.unwrap_or(1.0).min(1.0);
         let Some(ladder) = self.ladders.current() else { return (Action::Keep, Branch::Steady) };
         let held = ladder.known(at, now).is_some_and(|known| known.kept >= keep && known.span_ns >= HELD_NS);
-        if is_short && held && self.doubted_ns.is_none() && kept_of(&verdict) > DOUBTFUL * keep {
-            self.doubted_ns = Some(now);
+        if is_short && held && !is_doubted && kept_of(&verdict) > DOUBTFUL * keep {
+            (self.noted_ns, self.doubted_ns) = (from_ns, Some(now));
             return (Action::Keep, Branch::Draining);
         }
-        (self.noted_ns, self.doubted_ns) = (now, None);
         // A second that was doubted counts with the one that followed it.
         let whole = self.window.since(from_ns);
         let outcome = Outcome {
@@ -254,9 +253,7 @@ impl Guard {
             delivered: whole.delivered,
             span_ns: whole.elapsed_ns as f64,
         };
-        if let Some(ladder) = self.ladders.current() {
-            ladder.note(at, outcome, now);
-        }
+        ladder.note(at, outcome, now);
         self.next_rung(sample, at, &view, &verdict)
     }
 

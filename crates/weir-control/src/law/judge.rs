@@ -184,6 +184,13 @@ mod tests {
         }
     }
 
+    /// That, undisturbed.
+    fn learned(waited: u64, parameters: &Parameters) -> Reference {
+        let mut reference = Reference::default();
+        reference.learn(&sliced(waited), parameters.reference_ns, parameters.tail_samples);
+        reference
+    }
+
     #[test]
     fn a_percentile_on_a_cliff_is_judged_by_how_many_fell_off() {
         let relative = Parameters::default();
@@ -198,8 +205,7 @@ mod tests {
             (0, 120, State::Bad, State::Bad),
         ];
         for (undisturbed, now, by_idle, as_set) in cases {
-            let mut reference = Reference::default();
-            reference.learn(&sliced(undisturbed), relative.reference_ns, relative.tail_samples);
+            let reference = learned(undisturbed, &relative);
             let tail = |parameters| judge(&sliced(now), &reference, parameters).tail;
             assert_eq!((tail(&relative), tail(&absolute)), (by_idle, as_set), "{undisturbed} {now}");
         }
@@ -208,8 +214,7 @@ mod tests {
     #[test]
     fn fewer_syncs_that_are_as_fast_are_a_loss() {
         let parameters = Parameters::default();
-        let mut reference = Reference::default();
-        reference.learn(&sliced(0), parameters.reference_ns, parameters.tail_samples);
+        let reference = learned(0, &parameters);
         let kept = |per_second| {
             let view = View { per_second, mean_ns: 0.9 * (MS / 10) as f64, ..sliced(0) };
             let verdict = judge(&view, &reference, &parameters);
@@ -222,8 +227,7 @@ mod tests {
     #[test]
     fn few_syncs_show_that_a_tail_is_over_and_not_that_it_is_held() {
         let parameters = Parameters::default();
-        let mut reference = Reference::default();
-        reference.learn(&sliced(0), parameters.reference_ns, parameters.tail_samples);
+        let reference = learned(0, &parameters);
         for (waited, tail) in [(0, State::Unknown), (1, State::Unknown), (6, State::Bad)] {
             let mut latencies = CoarseHistogram::new();
             latencies.record_many(MS / 10, 100 - waited);
@@ -236,8 +240,7 @@ mod tests {
     #[test]
     fn a_whole_window_in_which_hardly_anything_ended_is_a_loss() {
         let parameters = Parameters::default();
-        let mut reference = Reference::default();
-        reference.learn(&sliced(0), parameters.reference_ns, parameters.tail_samples);
+        let reference = learned(0, &parameters);
         for (elapsed_s, share) in [(1, State::Unknown), (5, State::Bad)] {
             let elapsed_ns = elapsed_s * 1_000_000_000;
             let per_second = 10.0 / elapsed_s as f64;

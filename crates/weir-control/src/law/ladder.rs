@@ -67,13 +67,19 @@ pub(super) struct Outcome {
 #[derive(Debug, Clone, Copy)]
 struct Found {
     outcome: Outcome,
-    at_ns: u64,
+    /// It is believed until then; 0 where it is void.
+    until_ns: u64,
+    /// And was for so long when it was measured.
     believed_ns: u64,
 }
 
 impl Found {
+    fn new(outcome: Outcome, now_ns: u64, believed_ns: u64) -> Found {
+        Found { outcome, until_ns: now_ns + believed_ns, believed_ns }
+    }
+
     fn is_believed(&self, now_ns: u64) -> bool {
-        self.at_ns > 0 && now_ns < self.at_ns + self.believed_ns
+        now_ns < self.until_ns
     }
 }
 
@@ -182,7 +188,7 @@ impl Ladder {
 
     /// What was found where the limit was best.
     pub fn best(&self) -> Option<Outcome> {
-        let found = self.home.and_then(|home| self.rungs.get(&home)).filter(|found| found.at_ns > 0);
+        let found = self.home.and_then(|home| self.rungs.get(&home)).filter(|found| found.until_ns > 0);
         found.map(|found| found.outcome)
     }
 
@@ -199,7 +205,7 @@ impl Ladder {
             }
             let again = self.rungs.get(&rung).map_or(0, |found| 2 * found.believed_ns);
             let believed_ns = again.clamp(BELIEVED_NS, BELIEVED_MOST_NS);
-            self.rungs.insert(rung, Found { outcome, at_ns: now_ns, believed_ns });
+            self.rungs.insert(rung, Found::new(outcome, now_ns, believed_ns));
             return;
         };
         let kept = outcome.kept - before.outcome.kept;
@@ -211,7 +217,7 @@ impl Ladder {
                 self.doubt();
             }
             let believed_ns = if is_worse { before.believed_ns } else { CHANGED_NS };
-            self.rungs.insert(rung, Found { outcome, at_ns: now_ns, believed_ns });
+            self.rungs.insert(rung, Found::new(outcome, now_ns, believed_ns));
             return;
         }
         let share = outcome.span_ns / (before.outcome.span_ns + outcome.span_ns);
@@ -223,12 +229,12 @@ impl Ladder {
             delivered: mean(before.outcome.delivered, outcome.delivered),
             span_ns: (before.outcome.span_ns + outcome.span_ns).min(AVERAGED_NS),
         };
-        self.rungs.insert(rung, Found { outcome: averaged, at_ns: now_ns, ..before });
+        self.rungs.insert(rung, Found::new(averaged, now_ns, before.believed_ns));
     }
 
     /// Voids what is known of every rung.
     fn doubt(&mut self) {
-        self.rungs.values_mut().for_each(|found| found.at_ns = 0);
+        self.rungs.values_mut().for_each(|found| found.until_ns = 0);
     }
 
     /// Where to go from a rung of which something is known; `None` where it is as good here as anywhere.

@@ -26,9 +26,8 @@ pub(super) const JUDGED_NS: u64 = SECOND_NS;
 pub(super) const IDLE_NS: u64 = 30 * SECOND_NS;
 /// A group that a limit harms, or does not serve, is left alone for so long.
 pub(super) const SPARED_NS: u64 = 600 * SECOND_NS;
-/// A group that waits for memory gets so much more of it first, and four times that the second time. A fifth of it may be dirty.
-pub(super) const ROOM_BYTES: u64 = 16 << 20;
-pub(super) const ROOMS: u32 = 2;
+/// So much more memory a group gets that waits for memory, each time it does; a fifth of it may be dirty.
+pub(super) const ROOM_BYTES: [u64; 3] = [0, 16 << 20, 64 << 20];
 /// From this share of the time on, memory stalls or waits for something else than writing are harm.
 pub(super) const STALL: f64 = 0.2;
 /// A limit stays so far below one that proved too much: near it a queue's waits rise steeply, and what syncs lose while that is tried

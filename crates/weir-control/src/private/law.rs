@@ -2,7 +2,7 @@
 
 use super::constants::{
     BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CUT_MOST, FIRST_PACE, HURTS, HURTS_MOST, IDLE_NS, JUDGED_NS,
-    PACE_LEAST, PACED_NS, RAISE, ROOM_BYTES, ROOMS, SECOND_NS, SPARED_NS, TOO_MUCH_NS,
+    PACE_LEAST, PACED_NS, RAISE, ROOM_BYTES, SECOND_NS, SPARED_NS, TOO_MUCH_NS,
 };
 use super::harm::Harm;
 use super::rate::Rate;
@@ -40,7 +40,7 @@ pub struct Law {
     rate: Rate,
     harm: Harm,
     /// How often a group got more memory.
-    rooms: u32,
+    rooms: usize,
     /// When the last move was made, and from when on it can show: what was dirty beyond a bound has to be written before.
     moved_ns: u64,
     judged_from_ns: u64,
@@ -102,8 +102,7 @@ impl Law {
             State::Paced { pace } => (pace as f64, PACED_NS, Some(pace)),
             State::Loose => (self.rate.get(), 2 * PACED_NS, None),
         };
-        let room_bytes = self.rooms.checked_sub(1).map_or(0, |more| ROOM_BYTES << (2 * more));
-        Wish { budget_bytes: Some(time_at(rate, time_ns)), pace, room_bytes }
+        Wish { budget_bytes: Some(time_at(rate, time_ns)), pace, room_bytes: ROOM_BYTES[self.rooms] }
     }
 
     /// Nothing is the guard's any more, whoever took it.
@@ -175,7 +174,7 @@ impl Law {
     fn end(&mut self, seen: &Seen<'_>) -> Option<Transition> {
         match self.harm.found() {
             // A group that may not grow looks for pages to give back all the time.
-            Some(Transition::MemoryStalls) if self.rooms < ROOMS => {
+            Some(Transition::MemoryStalls) if self.rooms + 1 < ROOM_BYTES.len() => {
                 self.rooms += 1;
                 self.harm.forget();
                 return Some(Transition::Room);
@@ -225,10 +224,8 @@ impl Law {
         // One that began before the move may wait for what was written before it.
         let is_stuck =
             seen.oldest_ns > JUDGED_NS && (seen.oldest_ns < judged_ns || judged_ns > 3 * JUDGED_NS);
-        let kept = match seen.kept.share() {
-            share if is_stuck => Kept::Bad(share.map_or(CUT_MOST, |share| share.min(CUT_MOST))),
-            _ => seen.kept,
-        };
+        let stuck = || Kept::Bad(seen.kept.share().unwrap_or(1.0).min(CUT_MOST));
+        let kept = if is_stuck { stuck() } else { seen.kept };
         if let (Some(trial), Some(share)) = (self.trial, kept.share()) {
             return self.compare(seen, trial, share);
         }
