@@ -21,11 +21,12 @@ const FRAME_MAX: usize = 64 << 20;
 /// A frame: its length, then rows of all tables, compressed by gzip, whose checksum shows damage.
 ///
 /// # Errors
-/// Where it would be longer than a reader takes.
+/// Where it would be longer than a reader takes, and for two batches of one table.
 pub fn frame(batches: &[Batch]) -> Result<Vec<u8>, Damaged> {
-    let mut plain = Vec::new();
+    let (mut plain, mut seen) = (Vec::new(), Seen::default());
     for batch in batches.iter().filter(|batch| !batch.is_empty()) {
         let place = TABLES.iter().position(|table| table.name == batch.table().name).unwrap_or(0);
+        seen.once(place, plain.len())?;
         varint(&mut plain, place as u64);
         varint(&mut plain, batch.columns().len() as u64);
         varint(&mut plain, batch.rows() as u64);
@@ -40,6 +41,20 @@ pub fn frame(batches: &[Batch]) -> Result<Vec<u8>, Damaged> {
     let length = (packed.len() - 4) as u32;
     packed[..4].copy_from_slice(&length.to_le_bytes());
     Ok(packed)
+}
+
+/// Which tables a frame has. A batch takes many times the bytes of a short one in a frame, so that their number has a bound.
+#[derive(Default)]
+struct Seen([bool; TABLES.len()]);
+
+impl Seen {
+    fn once(&mut self, place: usize, at: usize) -> Result<(), Damaged> {
+        match self.0.get_mut(place) {
+            Some(seen) if !*seen => *seen = true,
+            _ => return Err(Damaged::new(at, "a table that a frame has twice")),
+        }
+        Ok(())
+    }
 }
 
 fn put(to: &mut Vec<u8>, column: &Column) {
@@ -136,16 +151,20 @@ impl<R: Read> Frames<R> {
 }
 
 fn batches(plain: &[u8]) -> Result<Vec<Batch>, Damaged> {
-    let (mut from, mut batches) = (In::new(plain, 0), Vec::new());
+    let (mut from, mut batches, mut seen) = (In::new(plain, 0), Vec::new(), Seen::default());
     while from.at() < plain.len() {
         let place = usize::try_from(from.varint()?).unwrap_or(usize::MAX);
         let Some(table) = TABLES.get(place) else {
             return from.damaged("a table that this weir does not know");
         };
+        seen.once(place, from.at())?;
         if from.varint()? != table.columns.len() as u64 {
             return from.damaged("a table of other columns, of another version of weir");
         }
         let rows = from.length()?;
+        if rows == 0 {
+            return from.damaged("a table without rows");
+        }
         let column = |kind| take(&mut from, kind, rows);
         let columns = table.columns.iter().map(|spec| spec.kind).map(column).collect::<Result<_, _>>()?;
         match Batch::of_columns(table, columns) {
@@ -168,6 +187,9 @@ fn take(from: &mut In<'_>, kind: Kind, rows: usize) -> Result<Column, Damaged> {
         }
         Kind::Text => {
             let count = from.length()?;
+            if count > rows {
+                return from.damaged("more names than rows");
+            }
             let mut words = Vec::new();
             for _ in 0..count {
                 let length = from.length()?;
@@ -241,6 +263,47 @@ mod tests {
             bytes[at] = byte;
             prop_assert_eq!(&frames(&bytes).0[0], &interval(1));
         }
+    }
+
+    /// A journal of one frame that says this.
+    fn saying(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(plain).unwrap();
+        let packed = encoder.finish().unwrap();
+        [&MAGIC[..], &(packed.len() as u32).to_le_bytes(), &packed].concat()
+    }
+
+    /// A table's rows in a frame, all alike: 0, and the empty name, which is the first of so many.
+    fn rows_of(table: u8, rows: u8, words: u8) -> Vec<u8> {
+        let columns = TABLES[usize::from(table)].columns;
+        let column = |kind| match kind {
+            Kind::Integer => vec![0; rows.into()],
+            Kind::Text => [vec![words], vec![0; words.into()], vec![0; rows.into()]].concat(),
+        };
+        let columns_read = columns.iter().flat_map(|spec| column(spec.kind));
+        [table, columns.len() as u8, rows].into_iter().chain(columns_read).collect()
+    }
+
+    #[test]
+    fn a_frame_has_each_table_once_and_no_empty_ones() {
+        let all: Vec<u8> = (0..TABLES.len() as u8).flat_map(|table| rows_of(table, 2, 1)).collect();
+        let (read, damage) = frames(&saying(&all));
+        assert_eq!((read[0].len(), damage), (TABLES.len(), None));
+        for (plain, why) in [
+            (rows_of(0, 0, 0), "without rows"),
+            (rows_of(0, 0, 0).repeat(1000), "without rows"),
+            ([rows_of(5, 1, 1), rows_of(0, 1, 1), rows_of(5, 1, 1)].concat(), "twice"),
+            (rows_of(5, 1, 200), "more names than rows"),
+        ] {
+            let (read, damage) = frames(&saying(&plain));
+            let why_not = damage.map(|damaged| damaged.what).unwrap_or_default();
+            assert!(read.is_empty() && why_not.contains(why), "{why}: {why_not}");
+        }
+        // The writer keeps to it.
+        let [counters, _] = &interval(1)[..] else { panic!("two tables") };
+        let twice = frame(&[counters.clone(), counters.clone()]).unwrap_err();
+        assert!(twice.what.contains("twice"), "{twice}");
+        assert_eq!(frames(&[MAGIC.to_vec(), frame(&[Event::batch(&[])]).unwrap()].concat()).0, [vec![]]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
     let answer = answer(question, &mut asker, &with)?;
     if let Some(path) = &asking.html {
         let drawn = html::fleet(&drawn(question, &mut asker, &with, &answer, results.root())?);
-        page::write(path, &drawn, PAGE, 0o644)?;
+        page::write(path, &drawn, PAGE)?;
     }
     print(&if asking.json {
         let document = json!({

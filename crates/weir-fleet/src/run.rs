@@ -72,8 +72,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
 
 /// Reports in files, each whatever becomes of the other.
 fn files(args: &RunArgs, report: &Report, plan: &Plan) -> anyhow::Result<()> {
-    let junit =
-        args.junit.iter().try_for_each(|path| page::write(path, &report::junit(report), JUNIT, 0o644));
+    let junit = args.junit.iter().try_for_each(|path| page::write(path, &report::junit(report), JUNIT));
     let html = args
         .html
         .iter()

@@ -23,6 +23,9 @@ pub const END: Duration = Duration::from_secs(25);
 /// The most that is pulled of one host in one run.
 pub const PULL_BYTES: u64 = 1 << 30;
 
+/// The most of one file that is pulled.
+const FILE_BYTES: u64 = PULL_BYTES / 4;
+
 /// Why a host gives no result, in words for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
@@ -188,18 +191,25 @@ impl Session {
         self.lost(gone, "running")
     }
 
+    /// One of the two streams that weir printed, which the host sends as one file of its name.
     fn text(&mut self, which: &str) -> Result<String, Failure> {
-        let mut text = Vec::new();
         let until = Instant::now() + 2 * SHORT;
         let sent = self.channel.send(format!("text {which}\n").as_bytes(), until);
         sent.map_err(|gone| self.lost(gone, "answering"))?;
-        self.files(until, &mut |_, size, channel| {
-            if size > agent::TEXT_BYTES {
+        let mut text = None;
+        self.files(until, &mut |name, size, channel| {
+            if name != which {
+                return Err(Gone::Failed(format!("an answer that means nothing: file {}", short(name))));
+            }
+            if text.is_some() || size > agent::TEXT_BYTES {
                 return Err(Gone::TooLong);
             }
-            channel.bytes(size, &mut text, until)
+            channel.bytes(size, text.insert(Vec::new()), until)
         })?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        let text =
+            text.ok_or_else(|| Failure::Failed(format!("an answer that means nothing: no file {which}")))?;
+        // Text as it should be is not copied.
+        Ok(String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()))
     }
 
     /// Pulls the record of the last run and the files that it left in its folder. `place` makes a file for a name; it decides what a host
@@ -209,11 +219,11 @@ impl Session {
         place: &mut dyn FnMut(&str) -> Result<Fresh, String>,
         until: Instant,
     ) -> Result<(), Failure> {
-        let sent = self.channel.send(format!("records {}\n", PULL_BYTES / 4).as_bytes(), until);
+        let sent = self.channel.send(format!("records {FILE_BYTES}\n").as_bytes(), until);
         sent.map_err(|gone| self.lost(gone, "pulling"))?;
         let mut left = PULL_BYTES;
         self.files(until, &mut |name, size, channel| {
-            left = left.checked_sub(size).ok_or(Gone::TooLong)?;
+            left = left.checked_sub(size).filter(|_| size <= FILE_BYTES).ok_or(Gone::TooLong)?;
             let mut file = place(name).map_err(Gone::Failed)?;
             channel.bytes(size, &mut file, until)?;
             // Another weir-fleet may read it only when it is whole.

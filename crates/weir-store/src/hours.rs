@@ -19,7 +19,7 @@ const FIRST_MS: i64 = 1_420_070_400_000;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Memory of sums and facts, about: those of two weeks of six busy devices.
+/// Memory of sums and facts, and of the loads of the file at hand, about: that of two weeks of six busy devices.
 const HELD_MAX: usize = 1 << 30;
 
 /// What one takes beside its names.
@@ -102,8 +102,21 @@ impl Hours {
     /// # Errors
     /// Where memory would have to grow without bound.
     pub fn take(&mut self, batches: &[Batch], covered: &Covered) -> Result<Option<(i64, i64)>, TooMuch> {
+        let before = self.account.held;
+        let loads = Loads::of(batches, &mut self.account)?;
+        let of_loads = self.account.held - before;
+        let taken = self.add_rows(batches, &loads, covered);
+        self.account.held -= of_loads;
+        taken
+    }
+
+    fn add_rows(
+        &mut self,
+        batches: &[Batch],
+        loads: &Loads,
+        covered: &Covered,
+    ) -> Result<Option<(i64, i64)>, TooMuch> {
         let Some(table) = batches.first().map(|batch| batch.table().name) else { return Ok(None) };
-        let loads = loads(batches);
         let mut times: Option<(i64, i64)> = None;
         let (can_be, mut strange) = (self.times.clone(), 0);
         let mut is_new = |ts_ms: i64, span_ms: i64| {
@@ -120,13 +133,13 @@ impl Hours {
                 "stages" => {
                     let rows =
                         tables::Stage::all(batch).into_iter().filter(|row| is_new(row.ts_ms, row.span_ms));
-                    rows.for_each(|row| self.stage(row, &loads));
+                    rows.for_each(|row| self.stage(row, loads));
                 }
                 "syncs" => {
                     let rows =
                         tables::Sync::all(batch).into_iter().filter(|row| is_new(row.ts_ms, row.span_ms));
                     rows.for_each(|row| {
-                        let load = loads.get(&(row.ts_ms, String::new())).copied().unwrap_or(0);
+                        let load = loads.load(&(row.ts_ms, String::new()));
                         let names = row.unit.len();
                         let key = (hour_s(row.ts_ms), row.unit, load, row.bucket_low_ns);
                         add(&mut self.syncs, key, names, row.count, &mut self.account);
@@ -172,9 +185,9 @@ impl Hours {
         self.account.left_out
     }
 
-    fn stage(&mut self, row: tables::Stage, loads: &BTreeMap<(i64, String), i64>) {
+    fn stage(&mut self, row: tables::Stage, loads: &Loads) {
         let key = (row.ts_ms, row.device);
-        let load = loads.get(&key).copied().unwrap_or(0);
+        let load = loads.load(&key);
         let names = key.1.len() + row.class.len() + row.stage.len();
         let key = (hour_s(row.ts_ms), key.1, row.class, row.stage, load, row.bucket_low_ns);
         add(&mut self.stages, key, names, row.count, &mut self.account);
@@ -225,22 +238,39 @@ impl Hours {
     }
 }
 
-/// The load of each interval: of a device its reads and writes, from the beginning to the end; of the host its syncs.
-fn loads(batches: &[Batch]) -> BTreeMap<(i64, String), i64> {
-    let mut requests: BTreeMap<(i64, String), (i64, i64)> = BTreeMap::new();
-    for row in batches.iter().flat_map(tables::Stage::all) {
-        // sync_write and metadata lie within these two.
-        let is_counted = row.stage == "g2c" && (row.class == "read" || row.class == "write");
-        if is_counted && row.device.len() <= NAMES_MAX {
-            let sum = requests.entry((row.ts_ms, row.device)).or_insert((0, row.span_ms));
-            sum.0 = sum.0.saturating_add(row.count.max(0));
+/// Requests of each interval and its length in ms: of a device its reads and writes, from the beginning to the end; of the host its
+/// syncs.
+struct Loads(BTreeMap<(i64, String), (i64, i64)>);
+
+impl Loads {
+    /// Of the rows of a file. What they take is added to the account, as it is of sums.
+    fn of(batches: &[Batch], account: &mut Account) -> Result<Loads, TooMuch> {
+        let mut loads = Loads(BTreeMap::new());
+        for batch in batches {
+            for row in tables::Stage::all(batch) {
+                // sync_write and metadata lie within these two.
+                let is_counted = row.stage == "g2c" && (row.class == "read" || row.class == "write");
+                if is_counted && row.device.len() <= NAMES_MAX {
+                    loads.add((row.ts_ms, row.device), row.span_ms, row.count, account);
+                }
+            }
+            for row in tables::Sync::all(batch) {
+                loads.add((row.ts_ms, String::new()), row.span_ms, row.count, account);
+            }
+            account.within()?;
         }
+        Ok(loads)
     }
-    for row in batches.iter().flat_map(tables::Sync::all) {
-        let sum = requests.entry((row.ts_ms, String::new())).or_insert((0, row.span_ms));
-        sum.0 = sum.0.saturating_add(row.count.max(0));
+
+    fn add(&mut self, key: (i64, String), span_ms: i64, count: i64, account: &mut Account) {
+        let names = key.1.len();
+        let (requests, _) = self.0.entry(key).or_insert_with(|| (account.new_sum(names), span_ms));
+        *requests = requests.saturating_add(count.max(0));
     }
-    requests.into_iter().map(|(key, (requests, span_ms))| (key, load(requests, span_ms))).collect()
+
+    fn load(&self, key: &(i64, String)) -> i64 {
+        self.0.get(key).map_or(0, |(requests, span_ms)| load(*requests, *span_ms))
+    }
 }
 
 /// Adds to a sum whose key has names of so many bytes.
@@ -385,5 +415,23 @@ mod tests {
         assert!(hours.account.held < 10_000, "the same sums take nothing more");
         hours.account.held += HELD_MAX - 5_000;
         assert_eq!(hours.take(&[once], &Covered::default()), Err(TooMuch));
+    }
+
+    #[test]
+    fn loads_of_very_many_intervals_are_refused() {
+        // One sum, at the loads of ten intervals.
+        let rows: Vec<_> = (0..10).map(|n| row(n * 1_000, "read", "g2c", 512, 1)).collect();
+        let syncs: Vec<_> = (0..10)
+            .map(|n| tables::Sync { ts_ms: n * 1_000, span_ms: 1_000, count: 1, ..tables::Sync::default() })
+            .collect();
+        for once in [tables::Stage::batch(&rows), tables::Sync::batch(&syncs)] {
+            let mut hours = Hours::new("db1", 0..=i64::MAX);
+            for _ in 0..3 {
+                assert!(hours.take(std::slice::from_ref(&once), &Covered::default()).is_ok());
+            }
+            assert!(hours.account.held < 2 * ENTRY_BYTES, "loads are held no longer than their rows");
+            hours.account.held += HELD_MAX - 5 * ENTRY_BYTES;
+            assert_eq!(hours.take(&[once], &Covered::default()), Err(TooMuch));
+        }
     }
 }

@@ -6,6 +6,39 @@ use std::collections::BTreeMap;
 use weir_archive::tables::is_gauge;
 use weir_archive::{Batch, Column};
 
+/// Memory of rows that are merged at a time, about: those of a week of six busy devices.
+const HELD_MAX: usize = 1 << 30;
+
+/// What a row takes beside its names: cells of a key, each with memory of its own, and the place in a tree.
+const ROW_BYTES: usize = 400;
+
+/// Rows of one table that come file by file and are merged. Where they are more than memory is for, they come out in parts, and the
+/// same key may stand in two: as in two files, which mean the same.
+#[derive(Debug, Default)]
+pub struct Merger {
+    batches: Vec<Batch>,
+    held: usize,
+}
+
+impl Merger {
+    /// Adds rows. Returns all since the last time, merged, once they are many.
+    #[must_use]
+    pub fn add(&mut self, batch: Batch) -> Option<Batch> {
+        let names = |column: &Column| if let Column::Texts(texts) = column { texts.bytes() } else { 0 };
+        let names: usize = batch.columns().iter().map(names).sum();
+        self.held = self.held.saturating_add(batch.rows() * ROW_BYTES + names);
+        self.batches.push(batch);
+        if self.held > HELD_MAX { self.finish() } else { None }
+    }
+
+    /// Returns the rest, merged.
+    #[must_use]
+    pub fn finish(&mut self) -> Option<Batch> {
+        self.held = 0;
+        merged(&std::mem::take(&mut self.batches))
+    }
+}
+
 /// A cell of a key. Rows are in the order of their cells.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Cell {
@@ -14,7 +47,7 @@ enum Cell {
 }
 
 /// Merges rows of one table; `None` where there are none.
-pub fn merged(batches: &[Batch]) -> Option<Batch> {
+fn merged(batches: &[Batch]) -> Option<Batch> {
     let table = batches.first()?.table();
     let measured = batches[0].columns().last().is_some_and(|column| matches!(column, Column::Integers(_)));
     let keys = table.columns.len() - usize::from(measured);
@@ -75,6 +108,24 @@ mod tests {
             prop_assert_eq!(Sync::all(&whole).iter().map(|row| row.n).sum::<i64>(), rows.iter().map(|row| row.n).sum::<i64>());
             prop_assert_eq!(&merged(std::slice::from_ref(&whole)).unwrap(), &whole);
         }
+    }
+
+    #[test]
+    fn rows_that_are_too_many_to_merge_come_in_parts() {
+        let batch = |ts: i64| {
+            let row = |bucket_low_ns| Sync { ts, unit: "u".into(), bucket_low_ns, n: 1, ..Sync::default() };
+            Sync::batch(&[row(2), row(1), row(2)])
+        };
+        let mut merger = Merger::default();
+        assert_eq!((merger.add(batch(1)), merger.add(batch(0))), (None, None));
+        assert!((6 * ROW_BYTES..10 * ROW_BYTES).contains(&merger.held), "{}", merger.held);
+        merger.held += HELD_MAX - 8 * ROW_BYTES;
+        let part = merger.add(batch(1)).unwrap();
+        let rows = |batch: &Batch| Sync::all(batch).iter().map(|row| (row.ts, row.n)).collect::<Vec<_>>();
+        assert_eq!(rows(&part), [(0, 1), (0, 2), (1, 2), (1, 4)]);
+        assert_eq!((merger.held, merger.finish()), (0, None));
+        assert_eq!(merger.add(batch(1)), None);
+        assert_eq!(rows(&merger.finish().unwrap()), [(1, 1), (1, 2)]);
     }
 
     #[test]

@@ -17,6 +17,12 @@ const ROWS_PER_BYTE: usize = 64;
 /// Bytes of pages that are unpacked of a file beyond its own length: a page counts as often as it is read. A recorder's segment
 /// has a tenth of it.
 const UNPACKED_MAX: usize = 256 << 20;
+/// Bytes that a page counts for beside its own: what it takes to begin one, so that very short ones are few, too.
+const PAGE_BYTES: usize = 1 << 10;
+/// Values of a footer. A row group of weir's has some 200.
+const FOOTER_VALUES: usize = 1 << 18;
+/// Values of a page's header. Those of parquet.thrift have 20 with all statistics.
+const HEADER_VALUES: usize = 64;
 
 /// Reads a table's rows, row group by row group, as long as they are wanted. A column that the file lacks is 0 or empty; one
 /// that the table lacks is left out.
@@ -62,7 +68,7 @@ pub fn about(end: &[u8], key: &str) -> Result<(i64, Option<String>), Damaged> {
     let footer = footer_at(end)?;
     let rows = footer.number(3).filter(|rows| *rows >= 0);
     let rows = rows.ok_or_else(|| Damaged::new(end.len(), "a footer without rows"))?;
-    let text = |value: Option<&Value>| match value {
+    let text = |value: Option<&Value<'_>>| match value {
         Some(Value::Bytes(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
         _ => None,
     };
@@ -70,14 +76,14 @@ pub fn about(end: &[u8], key: &str) -> Result<(i64, Option<String>), Damaged> {
     Ok((rows, pair.and_then(|pair| text(pair.field(2)))))
 }
 
-fn footer(bytes: &[u8]) -> Result<Value, Damaged> {
+fn footer(bytes: &[u8]) -> Result<Value<'_>, Damaged> {
     if !bytes.starts_with(MAGIC) {
         return Err(Damaged::new(0, "expected a whole Parquet file (PAR1 at both ends)"));
     }
     footer_at(bytes)
 }
 
-fn footer_at(bytes: &[u8]) -> Result<Value, Damaged> {
+fn footer_at(bytes: &[u8]) -> Result<Value<'_>, Damaged> {
     let end = bytes.len().checked_sub(8).filter(|_| bytes.ends_with(MAGIC));
     let Some(end) = end else {
         return Err(Damaged::new(bytes.len(), "expected a whole Parquet file (PAR1 at both ends)"));
@@ -89,12 +95,12 @@ fn footer_at(bytes: &[u8]) -> Result<Value, Damaged> {
     }
     let begin = end.checked_sub(length);
     let Some(begin) = begin else { return Err(Damaged::new(end, "a footer longer than the file")) };
-    In::new(&bytes[..end], begin).structure()
+    In::new(&bytes[..end], begin).structure(FOOTER_VALUES)
 }
 
-fn is_called(chunk: &Value, name: &str) -> bool {
+fn is_called(chunk: &Value<'_>, name: &str) -> bool {
     let path = chunk.field(3).map_or(&[][..], |meta| meta.list(3));
-    matches!(path, [Value::Bytes(only)] if only == name.as_bytes())
+    matches!(path, [Value::Bytes(only)] if *only == name.as_bytes())
 }
 
 fn absent(kind: Kind, rows: usize) -> Column {
@@ -115,7 +121,13 @@ enum Words {
 }
 
 /// A column chunk; its pages are taken from what is left to be unpacked.
-fn column(bytes: &[u8], meta: &Value, kind: Kind, rows: usize, left: &mut usize) -> Result<Column, Damaged> {
+fn column(
+    bytes: &[u8],
+    meta: &Value<'_>,
+    kind: Kind,
+    rows: usize,
+    left: &mut usize,
+) -> Result<Column, Damaged> {
     let expected = if kind == Kind::Integer { number::INT64 } else { number::BYTE_ARRAY };
     if meta.number(1) != Some(expected) {
         return Err(Damaged::new(0, format!("expected type {expected}, got {:?}", meta.number(1))));
@@ -125,12 +137,15 @@ fn column(bytes: &[u8], meta: &Value, kind: Kind, rows: usize, left: &mut usize)
     let mut from = In::new(bytes, length(begin, bytes.len(), "the place of a column")?);
     let (mut column, mut words) = (Column::new(kind), None);
     while column.len() < rows {
-        let head = from.structure()?;
+        let header_at = from.at();
+        let head = from.structure(HEADER_VALUES)?;
         let packed_length = length(head.number(3), bytes.len(), "the length of a page")?;
         let plain_length = length(head.number(2), PAGE_MAX, "the length of a page")?;
         let at = from.at();
+        // Columns may share pages: a header, too, is read as often as a column points at it.
+        let read = PAGE_BYTES.saturating_add(at - header_at).saturating_add(packed_length.max(plain_length));
         *left = left
-            .checked_sub(packed_length.max(plain_length))
+            .checked_sub(read)
             .ok_or_else(|| Damaged::new(at, "more than so few bytes hold, unpacked"))?;
         let page = unpacked(from.take(packed_length)?, plain_length, codec, at)?;
         let mut data = In::new(&page, 0);

@@ -119,11 +119,11 @@ fn places_of_every_width_come_back() {
 fn what_lies_too_deep_is_refused() {
     // A field that is a list of a list and so on, and a structure in a structure: more than any stack holds.
     for level in [0x19_u8, 0x1c] {
-        let refused = thrift::In::new(&vec![level; 2 << 20], 0).structure().unwrap_err();
+        let refused = thrift::In::new(&vec![level; 2 << 20], 0).structure(64).unwrap_err();
         assert!(refused.what.contains("too deep"), "{refused}");
     }
     // A list of a list of the number 1.
-    assert!(thrift::In::new(&[0x19, 0x19, 0x15, 2, 0], 0).structure().is_ok());
+    assert!(thrift::In::new(&[0x19, 0x19, 0x15, 2, 0], 0).structure(64).is_ok());
 }
 
 /// A file of so many row groups, all without columns: few bytes that may say any number of rows.
@@ -224,13 +224,29 @@ fn a_small_file_is_no_flood_of_rows() {
     assert!(refused.unwrap_err().to_string().contains("bytes of the names"), "{rows}");
 }
 
-/// A file of a column of names, whose row groups all have the same pages: one name of `length` bytes, in each row.
-fn same_name(groups: usize, rows: i64, length: usize) -> Vec<u8> {
-    let page = |kind, field, inner: &mut thrift::Out, data: &[u8]| {
-        let mut page = thrift::Out::default();
-        page.int32(1, kind).int32(2, data.len() as i64).int32(3, data.len() as i64);
-        [page.structure(field, inner).end(), data.to_vec()].concat()
+/// A page without compression: its header, whose part of that kind is in `field`, and its data.
+fn page(kind: i64, field: i16, inner: &mut thrift::Out, data: &[u8]) -> Vec<u8> {
+    let mut page = thrift::Out::default();
+    page.int32(1, kind).int32(2, data.len() as i64).int32(3, data.len() as i64);
+    [page.structure(field, inner).end(), data.to_vec()].concat()
+}
+
+/// A file of one column, whose row groups all have the same pages.
+fn sharing(groups: usize, rows: i64, (name, kind): (&str, i64), pages: &[u8]) -> Vec<u8> {
+    let group = |_| {
+        let (mut meta, mut chunk, mut group) =
+            (thrift::Out::default(), thrift::Out::default(), thrift::Out::default());
+        meta.int32(1, kind).names(3, &[name]).int32(4, number::UNCOMPRESSED).int64(9, 4);
+        chunk.structure(3, &mut meta);
+        group.structures(1, [chunk].into_iter()).int64(3, rows);
+        group
     };
+    let footer = thrift::Out::default().structures(4, (0..groups).map(group)).end();
+    [&MAGIC[..], pages, &footer, &(footer.len() as u32).to_le_bytes(), MAGIC].concat()
+}
+
+/// A file of a column of names: one name of `length` bytes, in each row.
+fn same_name(groups: usize, rows: i64, length: usize) -> Vec<u8> {
     let (mut words, mut places) = (thrift::Out::default(), thrift::Out::default());
     words.int32(1, 1).int32(2, number::PLAIN);
     places.int32(1, rows).int32(2, number::RLE_DICTIONARY);
@@ -239,16 +255,7 @@ fn same_name(groups: usize, rows: i64, length: usize) -> Vec<u8> {
     hybrid::write(&mut data, &vec![0; rows as usize], 1);
     let words = page(number::DICTIONARY_PAGE, 7, &mut words, &word);
     let places = page(number::DATA_PAGE, 5, &mut places, &data);
-    let group = |_| {
-        let (mut meta, mut chunk, mut group) =
-            (thrift::Out::default(), thrift::Out::default(), thrift::Out::default());
-        meta.int32(1, number::BYTE_ARRAY).names(3, &["detail"]).int32(4, number::UNCOMPRESSED).int64(9, 4);
-        chunk.structure(3, &mut meta);
-        group.structures(1, [chunk].into_iter()).int64(3, rows);
-        group
-    };
-    let footer = thrift::Out::default().structures(4, (0..groups).map(group)).end();
-    [&MAGIC[..], &words, &places, &footer, &(footer.len() as u32).to_le_bytes(), MAGIC].concat()
+    sharing(groups, rows, ("detail", number::BYTE_ARRAY), &[words, places].concat())
 }
 
 #[test]
@@ -265,6 +272,57 @@ fn a_page_counts_as_often_as_it_is_read() {
     assert_eq!(held(9), (9 << 20, None));
     let (held, refused) = held(400);
     assert!(refused.is_some_and(|why| why.contains("unpacked")) && held <= 300 << 20, "{held}");
+}
+
+/// A page of one number. `more` adds to the part of its header that is about the data.
+fn of_one_number(more: impl Fn(&mut thrift::Out)) -> Vec<u8> {
+    let mut about = thrift::Out::default();
+    about.int32(1, 1).int32(2, number::PLAIN).int32(3, number::RLE).int32(4, number::RLE);
+    more(&mut about);
+    page(number::DATA_PAGE, 5, &mut about, &7_i64.to_le_bytes())
+}
+
+/// How many row groups of a file of numbers are read, and why no more.
+fn groups_read(bytes: &[u8]) -> (usize, String) {
+    let mut groups = 0;
+    let read = read(bytes, Event::TABLE, |_| {
+        groups += 1;
+        ControlFlow::Continue(())
+    });
+    (groups, read.err().map(|damaged| damaged.what).unwrap_or_default())
+}
+
+const NUMBERS: (&str, i64) = ("ts_ms", number::INT64);
+
+#[test]
+fn a_page_s_header_has_few_values() {
+    // All statistics that parquet.thrift knows.
+    let known = of_one_number(|about| {
+        let mut bounds = thrift::Out::default();
+        bounds.binary(1, &[0; 8]).binary(2, &[0; 8]).int64(3, 0).int64(4, 1);
+        bounds.binary(5, &[0; 8]).binary(6, &[0; 8]).int32(7, 1).int32(8, 1);
+        about.structure(5, &mut bounds);
+    });
+    assert_eq!(groups_read(&sharing(9, 1, NUMBERS, &known)), (9, String::new()));
+    let many = of_one_number(|about| _ = about.numbers(9, &[0; 1 << 17]));
+    let (groups, refused) = groups_read(&sharing(9, 1, NUMBERS, &many));
+    assert!(groups == 0 && refused.contains("more values"), "{groups}: {refused}");
+}
+
+#[test]
+fn a_page_s_header_counts_as_often_as_it_is_read() {
+    let long = of_one_number(|about| _ = about.binary(9, &[0; 1 << 20]));
+    assert_eq!(groups_read(&sharing(9, 1, NUMBERS, &long)), (9, String::new()));
+    let (groups, refused) = groups_read(&sharing(400, 1, NUMBERS, &long));
+    assert!(groups <= 300 && refused.contains("unpacked"), "{groups}: {refused}");
+}
+
+#[test]
+fn pages_are_few_however_short() {
+    let rows = ROWS_MAX as i64;
+    let pages = of_one_number(|_| ()).repeat(ROWS_MAX);
+    let (groups, refused) = groups_read(&sharing(8, rows, NUMBERS, &pages));
+    assert!(groups <= 3 && refused.contains("unpacked"), "{groups}: {refused}");
 }
 
 #[test]

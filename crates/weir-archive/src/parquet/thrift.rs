@@ -6,8 +6,6 @@ use crate::Damaged;
 
 /// A depth of structures and lists that no file of Parquet reaches.
 const DEPTH_MAX: usize = 16;
-/// Values of a structure that is read. A row group of weir's has some 200, and one value may take a hundred times its bytes.
-const VALUES_MAX: usize = 1 << 18;
 
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
@@ -126,19 +124,19 @@ pub fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Something that was read.
+/// Something that was read. Bytes stay where they are, so that those that nobody wants cost nothing.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum Value<'a> {
     Number(i64),
-    Bytes(Vec<u8>),
-    List(Vec<Value>),
-    Struct(BTreeMap<i16, Value>),
+    Bytes(&'a [u8]),
+    List(Vec<Value<'a>>),
+    Struct(BTreeMap<i16, Value<'a>>),
     /// What Parquet has no use for here.
     Other,
 }
 
-impl Value {
-    pub fn field(&self, id: i16) -> Option<&Value> {
+impl<'a> Value<'a> {
+    pub fn field(&self, id: i16) -> Option<&Value<'a>> {
         match self {
             Value::Struct(fields) => fields.get(&id),
             _ => None,
@@ -152,7 +150,7 @@ impl Value {
         }
     }
 
-    pub fn list(&self, id: i16) -> &[Value] {
+    pub fn list(&self, id: i16) -> &[Value<'a>] {
         match self.field(id) {
             Some(Value::List(list)) => list,
             _ => &[],
@@ -164,13 +162,13 @@ impl Value {
 pub struct In<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Values of the structure so far.
-    values: usize,
+    /// Values that the structure may still have.
+    values_left: usize,
 }
 
 impl<'a> In<'a> {
     pub fn new(bytes: &'a [u8], at: usize) -> In<'a> {
-        In { bytes, at, values: 0 }
+        In { bytes, at, values_left: 0 }
     }
 
     /// How far.
@@ -220,18 +218,21 @@ impl<'a> In<'a> {
         }
     }
 
-    /// A structure.
-    pub fn structure(&mut self) -> Result<Value, Damaged> {
-        self.values = 0;
+    /// A structure of so many values at most, those inside of others counted, too: one may take a hundred times its bytes.
+    pub fn structure(&mut self, most: usize) -> Result<Value<'a>, Damaged> {
+        self.values_left = most;
         self.structure_at(0)
     }
 
     fn count(&mut self) -> Result<(), Damaged> {
-        self.values += 1;
-        if self.values > VALUES_MAX { self.damaged("more values than weir writes") } else { Ok(()) }
+        match self.values_left.checked_sub(1) {
+            Some(left) => self.values_left = left,
+            None => return self.damaged("more values than weir writes"),
+        }
+        Ok(())
     }
 
-    fn structure_at(&mut self, depth: usize) -> Result<Value, Damaged> {
+    fn structure_at(&mut self, depth: usize) -> Result<Value<'a>, Damaged> {
         let (mut fields, mut last) = (BTreeMap::new(), 0_i16);
         loop {
             let header = self.byte()?;
@@ -253,7 +254,7 @@ impl<'a> In<'a> {
         }
     }
 
-    fn value(&mut self, kind: u8, depth: usize) -> Result<Value, Damaged> {
+    fn value(&mut self, kind: u8, depth: usize) -> Result<Value<'a>, Damaged> {
         if depth > DEPTH_MAX {
             return self.damaged("values that lie too deep");
         }
@@ -264,7 +265,7 @@ impl<'a> In<'a> {
             DOUBLE => self.take(8).map(|_| Value::Other)?,
             BINARY => {
                 let length = self.length()?;
-                Value::Bytes(self.take(length)?.to_vec())
+                Value::Bytes(self.take(length)?)
             }
             LIST | SET => {
                 let header = self.byte()?;

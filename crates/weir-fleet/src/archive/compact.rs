@@ -11,7 +11,7 @@ use weir_archive::parquet::{Writer, fills_group};
 use weir_archive::segment::stamp;
 use weir_fs::{Access, Dir, Fresh};
 use weir_store::layout::{MANY, PART_ROWS, Place, monday_s};
-use weir_store::merge::merged;
+use weir_store::merge::Merger;
 
 use super::{Locked, Stored, writer};
 
@@ -124,11 +124,12 @@ impl Locked<'_> {
             Parts { locked: self, week, waiting: None, open: None, done: Vec::new(), names: Vec::new() };
         let mut replaced = Vec::new();
         for files in hosts.values() {
-            let mut batches = Vec::new();
+            let mut merger = Merger::default();
             for file in files {
                 match self.archive.rows(file) {
                     Ok(rows) => {
-                        batches.extend(rows);
+                        let mut merged = rows.into_iter().filter_map(|batch| merger.add(batch));
+                        merged.try_for_each(|batch| parts.add(&batch))?;
                         replaced.push(file.below());
                     }
                     Err(why) => {
@@ -137,7 +138,7 @@ impl Locked<'_> {
                     }
                 }
             }
-            if let Some(batch) = merged(&batches) {
+            if let Some(batch) = merger.finish() {
                 parts.add(&batch)?;
             }
         }

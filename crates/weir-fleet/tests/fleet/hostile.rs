@@ -26,13 +26,27 @@ fn nothing_that_a_host_answers_reaches_a_terminal_or_a_path() {
     assert!(!hosts.path("owned").exists());
 }
 
+#[test]
+fn a_host_answers_each_question_by_one_file_of_its_name() {
+    for (host, code, words) in [
+        ("hostile-twice", 3, "it answers more than weir ever does (pulling)"),
+        ("hostile-other", 3, "an answer that means nothing: file err"),
+        ("hostile-none", 3, "an answer that means nothing: no file out"),
+        ("hostile-large", 3, "it answers more than weir ever does (pulling)"),
+        ("hostile-invalid", 0, "a\u{fffd}b"),
+    ] {
+        let hosts = Hosts::new();
+        hosts.run(&["--hosts", host, "say", "x"]).says(code, &[words]);
+    }
+}
+
 /// Memory that a run may address. Its threads, and what two hosts answer at most, take a part of it.
 const MOST_KIB: u32 = 700_000;
 
 #[test]
 fn a_host_that_answers_without_end_does_not_take_the_memory() {
     let hosts = Hosts::new();
-    let run = hosts.fleet(&["--hosts", "hostile-send,hostile-json", "doctor"]);
+    let run = hosts.fleet(&["--hosts", "hostile-send,hostile-json,hostile-many", "doctor"]);
     let mut limited = Command::new("sh");
     limited
         .arg("-c")
@@ -43,5 +57,10 @@ fn a_host_that_answers_without_end_does_not_take_the_memory() {
     limited.env("MALLOC_ARENA_MAX", "1");
     limited.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ran = Ran::of(limited.output().unwrap());
-    ran.says(3, &["1 of 2 hosts done", "failed: it answers more than weir ever does (copying)"]);
+    let words = [
+        "1 of 3 hosts done",
+        "failed: it answers more than weir ever does (copying)",
+        "failed: it answers more than weir ever does (pulling)",
+    ];
+    ran.says(3, &words);
 }

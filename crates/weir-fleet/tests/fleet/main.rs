@@ -22,6 +22,12 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+/// A file's permission bits.
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
 /// A folder in which each host has its own.
 struct Hosts(TempDir);
 

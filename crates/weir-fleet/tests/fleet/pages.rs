@@ -64,6 +64,7 @@ fn names_that_hosts_chose_reach_a_page_as_text_only() {
     let path = fleet.path("page.html");
     let file = path.to_str().unwrap();
     fleet.run(&["show", "slow", "--html", file]).says(1, &["1 device is slow"]);
+    assert_eq!(crate::mode(&path), 0o600);
     let slow = fs::read_to_string(&path).unwrap();
     for part in [
         "<h1>1 device is slow at equal load</h1>",

@@ -26,6 +26,7 @@ fn results_are_pulled_into_partitions_and_hosts_are_left_clean() {
         files.iter().any(|file| file.ends_with("-record.json"))
             && files.iter().any(|file| file.ends_with("-stdout.json"))
     );
+    assert_eq!(crate::mode(&junit), 0o600);
     assert!(fs::read_to_string(junit).unwrap().contains("tests=\"3\" failures=\"0\" errors=\"0\""));
 }
 
@@ -186,6 +187,7 @@ fn the_last_run_is_shown_again_and_slow_hosts_are_named() {
     let page = hosts.path("page.html");
     let file = page.to_str().unwrap();
     hosts.run(&["--hosts", "db[1:6]", "--html", file, "doctor"]).says(0, &[]);
+    assert_eq!(crate::mode(&page), 0o600);
     let first = fs::read_to_string(&page).unwrap();
     for part in
         ["<h1>1 of 6 hosts is slower than its peers</h1>", "<figure id=\"commits\">", "href=\"#host-4\""]
