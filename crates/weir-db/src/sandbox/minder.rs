@@ -26,22 +26,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const CHANNEL: libc::c_int = 3;
 
 /// Removes what the sandbox made: `$1` its folder, `$2` what in it, `$3` its folder with that for the socket, `$4` whether the
-/// data stay, `$5` whether the folder was made for it, `$6` the server's account, `$7` whether processes other than the server's
-/// may be of that account. It stands in the folder itself: whatever takes the place of its path meanwhile is not touched.
+/// data stay, `$5` whether the folder was made for it, `$6` the server's account. It stands in the folder itself: whatever takes
+/// the place of its path meanwhile is not touched.
 ///
 /// Folders of the account are closed to others first, who may have moved there what is not theirs to remove: folders of
-/// other accounts stay. They are not entered: what a name in one means, its owner may change. So may other processes of the
-/// account, of those that are entered: where there may be any, all of this is done with the account's own permissions.
+/// other accounts stay. They are not entered: what a name in one means, its owner may change. So may any process of the
+/// account, of those that are entered; and a set-user-id program of its makes one out of anybody's. So all of this is done with the
+/// account's own permissions.
 const SCRIPT: &str = r#"
-shared=$7
 as() {
-  if [ "$shared" = shared ] && [ "$(id -u)" != "$1" ]; then
-    uid=$1 && shift
-    setpriv --reuid "$uid" --regid 65534 --clear-groups --no-new-privs -- "$@"
-  else
-    shift
-    "$@"
-  fi
+  uid=$1 && shift
+  [ "$(id -u)" != "$uid" ] || { "$@"; return; }
+  setpriv --reuid "$uid" --regid 65534 --clear-groups --no-new-privs -- "$@"
 }
 own() {
   as "$2" find "$1" -xdev -type d ! -user "$2" -prune -o -type d -exec chmod 700 {} \;
@@ -102,7 +98,6 @@ impl Minder {
             word(minded.keep, "keep"),
             word(minded.layout.is_made(), "made"),
             minded.account.to_string().into_bytes(),
-            word(!minded.apart, "shared"),
         ];
         let texts = |words: Vec<Vec<u8>>| words.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
         let words = texts(words)?;
@@ -183,6 +178,10 @@ fn mind((keep, apart): (bool, bool)) -> bool {
         server = held.map(|held| (held, u32::from_ne_bytes(number)));
     }
     let Some((held, number)) = server else { return true };
+    // Its number may be another's by now.
+    if spawn::is_ready(held.as_fd(), Duration::ZERO) {
+        return true;
+    }
     // Data that stay are left in order. PostgreSQL gives its shared memory back; what is apart, the kernel frees.
     let group = i32::try_from(number).ok().and_then(Pid::from_raw).filter(|_| !apart);
     if keep || !apart {
@@ -219,33 +218,30 @@ mod tests {
         if !root_or_say("root_removes_what_others_can_change_with_their_own_permissions") {
             return;
         }
-        for (shared, removes_as) in [("shared", NOBODY), ("-", 0)] {
-            let folder = tempfile::tempdir().unwrap();
-            let at = |name: &str| folder.path().join(name);
-            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-            for name in ["bin", "box", "box/data", "box/data/sub", "run", "run/s"] {
-                fs::create_dir(at(name)).unwrap();
-            }
-            fs::write(at("box/data/sub/file"), "").unwrap();
-            for name in ["box/data", "box/data/sub", "box/data/sub/file", "run/s"] {
-                chown(at(name), Some(NOBODY), Some(NOBODY)).unwrap();
-            }
-            let (log, rm) = (at("log"), at("bin/rm"));
-            fs::write(&log, "").unwrap();
-            fs::set_permissions(&log, fs::Permissions::from_mode(0o666)).unwrap();
-            let script =
-                format!("#!/bin/sh\necho \"$(id -u) $*\" >> {}\nexec /bin/rm \"$@\"\n", log.display());
-            fs::write(&rm, script).unwrap();
-            fs::set_permissions(&rm, fs::Permissions::from_mode(0o755)).unwrap();
-            let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", at("bin").display());
-            let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", SCRIPT, "weir-minder"]).arg(at("box")).arg(NAMES.join(" ")).arg(at("run"));
-            shell.args(["-", "made", &NOBODY.to_string(), shared]).env("PATH", path);
-            assert!(shell.current_dir(at("box")).status().unwrap().success());
-            let text = fs::read_to_string(&log).unwrap();
-            let removed: Vec<_> = text.lines().filter(|line| line.contains("./data/sub/file")).collect();
-            assert_eq!(removed, [format!("{removes_as} -f -- ./data/sub/file")], "{shared}");
-            assert!(!at("box").exists() && !at("run").exists(), "{shared}: something is left");
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["bin", "box", "box/data", "box/data/sub", "run", "run/s"] {
+            fs::create_dir(at(name)).unwrap();
         }
+        fs::write(at("box/data/sub/file"), "").unwrap();
+        for name in ["box/data", "box/data/sub", "box/data/sub/file", "run/s"] {
+            chown(at(name), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let (log, rm) = (at("log"), at("bin/rm"));
+        fs::write(&log, "").unwrap();
+        fs::set_permissions(&log, fs::Permissions::from_mode(0o666)).unwrap();
+        let script = format!("#!/bin/sh\necho \"$(id -u) $*\" >> {}\nexec /bin/rm \"$@\"\n", log.display());
+        fs::write(&rm, script).unwrap();
+        fs::set_permissions(&rm, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", at("bin").display());
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", SCRIPT, "weir-minder"]).arg(at("box")).arg(NAMES.join(" ")).arg(at("run"));
+        shell.args(["-", "made", &NOBODY.to_string()]).env("PATH", path);
+        assert!(shell.current_dir(at("box")).status().unwrap().success());
+        let text = fs::read_to_string(&log).unwrap();
+        let removed: Vec<_> = text.lines().filter(|line| line.contains("./data/sub/file")).collect();
+        assert_eq!(removed, [format!("{NOBODY} -f -- ./data/sub/file")]);
+        assert!(!at("box").exists() && !at("run").exists(), "something is left");
     }
 }
