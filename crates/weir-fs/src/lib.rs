@@ -33,7 +33,15 @@ pub use stranger::{Facts, facts_unasked, text_of_task};
 /// # Errors
 /// When the kernel gives no random bytes, which it always does after boot.
 pub fn unguessable() -> std::io::Result<String> {
-    let mut bytes = [0_u8; 16];
+    Ok(format!("{:016x}{:016x}", random()?, random()?))
+}
+
+/// A number that nobody can guess.
+///
+/// # Errors
+/// When the kernel gives no random bytes, which it always does after boot.
+pub fn random() -> std::io::Result<u64> {
+    let mut bytes = [0_u8; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes.iter().fold(String::with_capacity(32), |text, byte| text + &format!("{byte:02x}")))
+    Ok(u64::from_ne_bytes(bytes))
 }

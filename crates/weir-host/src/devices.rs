@@ -9,6 +9,7 @@ use crate::cgroup;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::mounts::Mount;
+use crate::target;
 
 impl Host {
     /// Names of all block devices, partitions included: cheap, to see whether anything has changed.
@@ -23,10 +24,13 @@ impl Host {
         self.device_names().iter().filter_map(read).filter(whole).collect()
     }
 
-    /// Where file systems are mounted for writing, in the kernel's order; of each the first place only. Nothing where
-    /// the mounts cannot be read.
+    /// Where file systems that may lie on a device are mounted for writing, in the kernel's order; of each the first place
+    /// only. Nothing where the mounts cannot be read.
     pub fn mounts_for_writing(&self) -> Vec<String> {
-        self.writable_mounts().into_iter().map(|mount| mount.mount_point).collect()
+        let mut mounts = self.writable_mounts();
+        // A server, or another account's program, may leave whoever asks it waiting for ever.
+        mounts.retain(|mount| !target::is_served(&mount.kind));
+        mounts.into_iter().map(|mount| mount.mount_point).collect()
     }
 
     /// The same, as the kernel tells them.
@@ -83,6 +87,7 @@ fn meant(facts: &TargetFacts) -> Option<&Layer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::knob::testing::Machine;
 
     #[test]
     fn a_partition_means_its_disk_and_a_mapped_device_itself() {
@@ -105,5 +110,19 @@ mod tests {
             let on_file_system = TargetFacts { file_system: Some(Default::default()), ..facts };
             assert_eq!(meant(&on_file_system).map(|layer| layer.name.as_str()), Some("sda"));
         }
+    }
+
+    #[test]
+    fn what_a_server_or_a_program_serves_is_not_asked() {
+        let machine = Machine::new();
+        machine.set(
+            "/proc/self/mountinfo",
+            "43 30 7:0 / /data rw - ext4 /dev/loop0 rw\n\
+             44 30 0:41 / /home/eve/trap rw - fuse.sshfs eve@host: rw,allow_other\n\
+             45 30 8:17 / /usb rw - fuseblk /dev/sdb1 rw\n\
+             46 30 0:42 / /share rw - nfs4 server:/ rw\n\
+             47 30 0:39 / /photos rw - btrfs /dev/loop1 rw\n",
+        );
+        assert_eq!(machine.host.mounts_for_writing(), ["/data", "/photos"]);
     }
 }

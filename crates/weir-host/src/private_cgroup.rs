@@ -58,6 +58,7 @@ impl IoCgroup {
             is_root: self.is_root(),
             has_high: has("memory.high"),
             has_pace: has("io.max"),
+            is_limited: tree.line(&format!("{}/memory.high", self.folder())).is_some_and(is_limit),
             is_threaded: kind.contains("threaded"),
             limited_below: self.limited_below(host),
             ..Candidate::default()
@@ -65,7 +66,6 @@ impl IoCgroup {
     }
 
     fn limited_below(&self, host: &Host) -> Option<String> {
-        let is_limit = |text: String| !text.is_empty() && cgroup::is_a_limit(&text);
         let is_limited = |(_, folder): &(String, String)| {
             LIMITS.iter().any(|file| host.tree.line(&format!("{folder}/{file}")).is_some_and(is_limit))
         };
@@ -74,6 +74,10 @@ impl IoCgroup {
             below.map(|name| (format!("{}/{name}", self.path()), format!("{}/{name}", self.folder())));
         below.take(crate::io_cgroup::GROUPS_MAX).find(is_limited).map(|(path, _)| path)
     }
+}
+
+fn is_limit(text: String) -> bool {
+    !text.is_empty() && cgroup::is_a_limit(&text)
 }
 
 impl Host {
@@ -270,10 +274,12 @@ mod tests {
     fn what_speaks_against_holding_a_cgroup_is_seen() {
         type Change = fn(&Machine);
         type Is = fn(&Candidate) -> bool;
-        let cases: [(Change, Is); 4] = [
+        let cases: [(Change, Is); 6] = [
             (|_| {}, |c| c.has_high && c.has_pace && !c.is_threaded && c.limited_below.is_none()),
             (|machine| machine.set(&format!("{FOLDER}/cgroup.type"), "domain threaded"), |c| c.is_threaded),
             (|machine| machine.remove(&format!("{FOLDER}/memory.high")), |c| !c.has_high),
+            (|machine| machine.set(&format!("{FOLDER}/memory.high"), "67108864"), |c| c.is_limited),
+            (|machine| machine.set(&format!("{FOLDER}/memory.high"), "max"), |c| !c.is_limited),
             (
                 |machine| machine.set(&format!("{FOLDER}/inner/memory.high"), "1000000"),
                 |c| c.limited_below.as_deref() == Some("/backup/inner"),

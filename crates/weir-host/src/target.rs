@@ -302,6 +302,11 @@ fn why_no_device(mount: &Mount) -> String {
     }
 }
 
+/// Whether files of such a file system come from a server or a program.
+pub(crate) fn is_served(kind: &str) -> bool {
+    is_network(kind) || kind.starts_with("fuse") || ["9p", "virtiofs", "autofs"].contains(&kind)
+}
+
 fn is_network(kind: &str) -> bool {
     ["nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "gfs2", "beegfs"].contains(&kind)
         || ["fuse.glusterfs", "fuse.sshfs", "fuse.s3fs"].contains(&kind)

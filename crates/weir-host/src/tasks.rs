@@ -4,6 +4,7 @@
 //! thread, though it lists only the first one of each process.
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use weir_oltp::limits::OffCpu;
@@ -86,6 +87,12 @@ impl Host {
     /// The name of a process's first thread, or of a thread.
     pub fn name_of(&self, task: u32) -> Option<String> {
         self.tree.line(&format!("/proc/{task}/comm"))
+    }
+
+    /// The account of a process; root's where it has made itself unreadable (prctl(2), PR_SET_DUMPABLE).
+    pub fn account_of(&self, process: u32) -> Option<u32> {
+        let folder = self.tree.real(&format!("/proc/{process}"));
+        folder.metadata().ok().map(|facts| facts.uid())
     }
 
     /// Whether a process has a file open that it writes past the page cache (O_DIRECT), among the first 1024 of them, and of no

@@ -79,6 +79,9 @@ pub struct Candidate {
     pub is_spared: bool,
     /// It has memory.high.
     pub has_high: bool,
+    /// Its memory.high is a limit already. To restore one, the kernel reclaims memory in the very write, as long as those inside
+    /// like: whoever holds the journal's lock meanwhile keeps every other restoration waiting.
+    pub is_limited: bool,
     /// It has io.max.
     pub has_pace: bool,
     /// Its threads are spread over cgroups, which memory limits do not follow (cgroup.type).
@@ -100,6 +103,8 @@ pub enum Refusal {
     NoController,
     /// It is threaded.
     Threaded,
+    /// It has a limit of its own.
+    Limited,
     /// A cgroup below has limits of its own.
     Nested(String),
 }
@@ -114,6 +119,7 @@ impl fmt::Display for Refusal {
                 f.write_str("its cgroup has no memory.high (cgroup v2 with the memory controller)")
             }
             Refusal::Threaded => f.write_str("its cgroup is threaded"),
+            Refusal::Limited => f.write_str("its cgroup has a memory.high of its own"),
             Refusal::Nested(path) => write!(f, "the cgroup {path} below its own has limits already"),
         }
     }
@@ -138,6 +144,9 @@ pub fn may_hold(candidate: &Candidate) -> Result<(), Refusal> {
     }
     if !candidate.has_high {
         return Err(Refusal::NoController);
+    }
+    if candidate.is_limited {
+        return Err(Refusal::Limited);
     }
     candidate.limited_below.clone().map_or(Ok(()), |path| Err(Refusal::Nested(path)))
 }

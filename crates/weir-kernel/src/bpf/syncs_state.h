@@ -6,17 +6,19 @@
 #include "buckets.h"
 #include "sync_calls.h"
 
-enum { FLIGHTS = 4096, RING_FLIGHTS = 4096, PROCESSES = 2048, DEVICES = 64, LISTED = 4096, PROBES = 8 };
+enum { FLIGHTS = 4096, RING_FLIGHTS = 4096, PROCESSES = 8192, DEVICES = 64, LISTED = 4096, PROBES = 8 };
 /* What a process is: not judged yet, one whose syncs are protected, a bulk writer. */
 enum { UNJUDGED, PROTECTED, BULK };
 enum { LOST_FLIGHT, LOST_PROCESS, LOST_DEVICE, LOST_RING, LOSSES };
-/* backing-dev.h: dirty pages are written back; since 5.10. sched.h: a thread of the kernel. */
-enum { BDI_WRITEBACK = 1, PF_KTHREAD_BIT = 0x00200000 };
+/* backing-dev.h: dirty pages are written back; since 5.10. sched.h: a thread of the kernel. fs/fuse/inode.c. */
+enum { BDI_WRITEBACK = 1, PF_KTHREAD_BIT = 0x00200000, FUSE_MAGIC = 0x65735546 };
 /* backing-dev-defs.h, enum wb_stat_item. */
 enum { WB_RECLAIMABLE_STAT, WB_WRITEBACK_STAT };
 /* The uapi's IORING_OP_FSYNC; of an operation's flags IOSQE_CQE_SKIP_SUCCESS. */
 enum { RING_FSYNC = 3, RING_SILENT = 1 << 6 };
 
+/* Places follow from it: nobody can choose ids that crowd those of others out. */
+const volatile u64 seed;
 /* The process that reads all this: its own syncs are its heartbeat. */
 const volatile u32 own_tgid;
 /* Everybody is protected but bulk writers; else only those asked for are, whatever they write. */
@@ -157,7 +159,7 @@ static __always_inline void lose(u32 what)
 #define FIND(table, type, field, key, entries) \
 	({ \
 		struct type *found = 0; \
-		u32 hash = hash_of(key); \
+		u32 hash = hash_of((key) ^ seed); \
 		for (u32 probe = 0; probe < PROBES && !found; probe++) { \
 			u32 at = (hash + probe) % (entries); \
 			struct type *place = bpf_map_lookup_elem(&table, &at); \
@@ -170,7 +172,7 @@ static __always_inline void lose(u32 what)
 #define TAKE(table, type, field, key, entries) \
 	({ \
 		struct type *taken = 0; \
-		u32 hash = hash_of(key); \
+		u32 hash = hash_of((key) ^ seed); \
 		for (u32 probe = 0; probe < PROBES && !taken; probe++) { \
 			u32 at = (hash + probe) % (entries); \
 			struct type *place = bpf_map_lookup_elem(&table, &at); \

@@ -87,6 +87,7 @@ impl AtCalls {
 
 /// What the programs are told before they are loaded.
 struct Settings {
+    seed: u64,
     calls: Vec<(usize, u8)>,
     only_descendants_of: u32,
     cgroup: (u64, u32),
@@ -123,6 +124,7 @@ macro_rules! load {
             }
         }
         said.own_tgid = std::process::id();
+        said.seed = settings.seed;
         said.only_descendants_of = settings.only_descendants_of;
         (said.only_cgroup, said.only_cgroup_level) = settings.cgroup;
         said.is_everybody = u8::from(settings.is_everybody);
@@ -283,6 +285,7 @@ impl Settings {
         let calls = kernel::calls().into_iter().filter(|(_, call)| !NO_COMMITS.contains(call));
         let types = Btf::from_vmlinux().map_err(failed("read the types for"))?;
         let mut settings = Settings {
+            seed: weir_fs::random().map_err(system("draw a random number"))?,
             calls: calls.map(|(number, call)| (number as usize, call)).collect(),
             only_descendants_of: 0,
             cgroup: (0, 0),

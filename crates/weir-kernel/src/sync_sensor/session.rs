@@ -26,6 +26,12 @@ const PROTECTED: u32 = 1;
 const BULK: u32 = 2;
 /// Writers that a look names by device.
 const WRITERS_MAX: usize = 8;
+/// What a process without a place has written is asked for again after so long.
+const ASK_EVERY_NS: u64 = 1_000_000_000;
+/// A process that found no place in the table is reckoned with for so long.
+const UNPLACED_NS: u64 = 600_000_000_000;
+/// Of `lost` in the programs' state: processes that found no place.
+const LOST_PROCESS: usize = 1;
 /// Places of devices that are gone are looked for so often.
 const TIDY_NS: u64 = 60_000_000_000;
 /// Threads are counted over so long.
@@ -99,9 +105,16 @@ pub struct SyncSession {
     taken: u64,
     devices: HashMap<usize, DeviceBefore>,
     disks: HashMap<u32, DeviceNumber>,
+    looked_ns: u64,
     beats: u64,
     answered_ns: u64,
     lost: u64,
+    /// Whether syncs under way of processes without a place count, by process and whether they are without a write; since when.
+    unplaced_count: HashMap<(u32, bool), bool>,
+    asked_ns: u64,
+    /// Processes that found no place, and until when they are reckoned with.
+    unplaced: u64,
+    unplaced_until_ns: u64,
     tidy_ns: u64,
 }
 
@@ -127,9 +140,14 @@ impl SyncSession {
             taken: 0,
             devices: HashMap::new(),
             disks: HashMap::new(),
+            looked_ns: now_ns,
             beats: 0,
             answered_ns: now_ns,
             lost: 0,
+            unplaced_count: HashMap::new(),
+            asked_ns: 0,
+            unplaced: 0,
+            unplaced_until_ns: 0,
             tidy_ns: now_ns + TIDY_NS,
         };
         session.look(now_ns);
@@ -178,6 +196,11 @@ impl SyncSession {
             self.tidy_ns = now_ns + TIDY_NS;
             self.tidy();
         }
+        let unplaced = load(&self.programs.state().lost[LOST_PROCESS]);
+        if unplaced != self.unplaced {
+            (self.unplaced, self.unplaced_until_ns) = (unplaced, now_ns + UNPLACED_NS);
+        }
+        self.looked_ns = now_ns;
         let lost = self.lost_so_far();
         let sensor = Sensor { source: SensorSource::Syscalls, silent_ns, lost: lost - self.lost };
         self.lost = lost;
@@ -203,6 +226,11 @@ impl SyncSession {
     /// Processes that have synced since the session began, are to be protected, and have not ended.
     pub fn protected(&self) -> &[u32] {
         &self.protected
+    }
+
+    /// Whether those are all: whether every process that synced in the last ten minutes found a place in the table.
+    pub fn knows_protected(&self) -> bool {
+        self.looked_ns >= self.unplaced_until_ns
     }
 
     /// Places taken in the tables: syncs under way, processes, devices.
@@ -295,7 +323,7 @@ impl SyncSession {
             }
         }
         self.places.retain(is_taken);
-        // Those without a place have neither synced nor paused.
+        // Those without a place have neither synced nor paused, or there was none for them.
         for (id, bytes) in fresh.iter().filter(|(id, _)| !present.contains(id)) {
             self.debts.entry(*id).or_default().settle(*bytes, 0);
         }
@@ -309,6 +337,10 @@ impl SyncSession {
         now_ns: u64,
         devices: &mut BTreeMap<DeviceNumber, DeviceLook>,
     ) {
+        if now_ns >= self.asked_ns + ASK_EVERY_NS {
+            self.asked_ns = now_ns;
+            self.unplaced_count.clear();
+        }
         // Of those that had begun by now no more are to be found than are under way.
         let mut left = load(&self.programs.state().under_way);
         for flight in self.programs.flights.places() {
@@ -320,16 +352,14 @@ impl SyncSession {
                 continue;
             }
             left -= u64::from(start_ns <= now_ns);
-            let pid = load32(&flight.tgid);
+            let (pid, without_write) = (load32(&flight.tgid), load32(&flight.without_write) != 0);
             let counts = !self.is_everybody
                 || match parts.get(&pid) {
                     Some(part) => *part == Part::Protected,
-                    // It has not ended one yet.
-                    None => (1..BULK_ABOVE).contains(&written_by(
-                        pid,
-                        load32(&flight.without_write),
-                        &self.written,
-                    )),
+                    // It has not ended one yet. A thousand of its threads may be in one.
+                    None => *self.unplaced_count.entry((pid, without_write)).or_insert_with(|| {
+                        (1..BULK_ABOVE).contains(&written_by(pid, without_write, &self.written))
+                    }),
                 };
             if !counts {
                 continue;
@@ -416,11 +446,11 @@ impl SyncSession {
 }
 
 /// What a process has written, as far as it was told; else what /proc says.
-fn written_by(pid: u32, without_write: u32, written: &HashMap<Id, Written>) -> u64 {
+fn written_by(pid: u32, without_write: bool, written: &HashMap<Id, Written>) -> u64 {
     let told = written.iter().filter(|(id, _)| id.pid == pid).map(|(_, process)| process.total_bytes).max();
     told.or_else(|| {
         let text = weir_fs::text_of_task(pid, "io").ok()?;
-        Some(account::written(&text, without_write != 0))
+        Some(account::written(&text, without_write))
     })
     .unwrap_or(0)
 }
@@ -523,15 +553,16 @@ mod tests {
                 for (at, place) in session.programs.processes.places().iter().enumerate() {
                     place.tgid.store(u32::MAX - at as u32, Ordering::Relaxed);
                 }
-                (count, look.sensor.lost)
+                (count, look.sensor.lost, session.knows_protected())
             };
-            let (before, _) = synced();
+            let (before, _, _) = synced();
             let device = (before >= 20).then_some(()).ok_or("a device under the temporary files".to_string());
             if root_or_say(test, device).is_none() {
                 return;
             }
-            let (count, lost) = synced();
+            let (count, lost, knows_all) = synced();
             assert!(count >= 20 && lost >= 20, "{whose:?}: {count} counted, {lost} without a place");
+            assert!(!knows_all, "{whose:?}: who has no place may be protected");
         }
     }
 

@@ -5,6 +5,7 @@ mod control_loop;
 mod cost;
 mod device;
 pub mod exec;
+mod exempt;
 mod governing;
 mod group;
 mod history;

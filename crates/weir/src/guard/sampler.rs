@@ -8,6 +8,7 @@ use weir_core::target::DeviceNumber;
 use weir_host::{self as host, Flow, Host, HostError};
 
 use super::block_device::{self, BlockDevice};
+use super::exempt::Exempt;
 use super::sensor::{self, Senses, Sight};
 use crate::clock::Moment;
 use crate::guard::settings::Protected;
@@ -41,8 +42,8 @@ pub trait Sampler {
     /// A sample of every device, in the order in which they were named; `None` for one that is gone.
     fn sample(&mut self, now: Moment) -> Vec<Option<Seen>>;
 
-    /// Processes that are to be protected, as far as they are known.
-    fn protected(&self) -> Vec<u32>;
+    /// Who must not be held, as far as that is known.
+    fn exempt(&self) -> Exempt;
 
     /// What is lacking, and what is lost by it, in sentences.
     fn remarks(&self) -> Vec<String>;
@@ -115,8 +116,8 @@ impl Sampler for Machine {
         self.watched.iter_mut().zip(sights).map(seen).collect()
     }
 
-    fn protected(&self) -> Vec<u32> {
-        self.senses.protected()
+    fn exempt(&self) -> Exempt {
+        self.senses.exempt()
     }
 
     fn remarks(&self) -> Vec<String> {

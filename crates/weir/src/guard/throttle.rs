@@ -10,8 +10,9 @@ use weir_host::knob::Actuator;
 use weir_host::{Host, IoCgroup};
 use weir_knobs::KnobName;
 
+use super::exempt::{Exempt, accounts_of, shared_with};
 use super::sampler::{Seen, Time};
-use super::writers::{Writers, protected_in};
+use super::writers::Writers;
 
 /// It is judged so often: who writes is told no more often than that.
 const JUDGE_EVERY_NS: u64 = 1_000_000_000;
@@ -45,7 +46,7 @@ pub enum Switch {
 /// What chooses between the limits of a device.
 pub trait Choose {
     /// Takes in a sample at the device `at`, adds to it what a throttle does to bulk writers, and says what follows.
-    /// `writers` are its bulk writers, `limits` of the limit that is turned now, `protected` tells the processes that must not be throttled.
+    /// `writers` are its bulk writers, `limits` of the limit that is turned now, `exempt` tells who must not be throttled.
     fn sample(
         &mut self,
         at: usize,
@@ -53,7 +54,7 @@ pub trait Choose {
         writers: &Writers,
         limits: Limits,
         time: Time,
-        protected: &dyn Fn() -> Vec<u32>,
+        exempt: &dyn Fn() -> Exempt,
     ) -> Option<Switch>;
 
     /// The limit of dirty pages is turned again, whatever was said last.
@@ -90,6 +91,8 @@ struct Spared {
 /// A cgroup whose limit is turned.
 struct Held {
     group: IoCgroup,
+    /// Whose processes it may hold.
+    accounts: Vec<u32>,
     /// Whether a process is in it, by number: those that wrote in the last seconds.
     members: HashMap<u32, bool>,
     throttled: Throttled,
@@ -110,7 +113,7 @@ impl Choose for Throttles {
         writers: &Writers,
         limits: Limits,
         time: Time,
-        protected: &dyn Fn() -> Vec<u32>,
+        exempt: &dyn Fn() -> Exempt,
     ) -> Option<Switch> {
         let (host, device) = (&self.host, &mut self.devices[at]);
         if let Some(held) = &mut device.held {
@@ -122,9 +125,9 @@ impl Choose for Throttles {
         device.judged_ns = time.now_ns;
         let watch = &writers.watch;
         if device.held.is_some() {
-            device.stay(host, watch, protected)
+            device.stay(host, watch, exempt)
         } else {
-            device.find(host, seen.number, watch, protected)
+            device.find(host, seen.number, watch, exempt)
         }
     }
 
@@ -148,7 +151,7 @@ impl Device {
         host: &Host,
         number: DeviceNumber,
         watch: &Watch,
-        protected: &dyn Fn() -> Vec<u32>,
+        exempt: &dyn Fn() -> Exempt,
     ) -> Option<Switch> {
         if !watch.is_past_the_page_cache() {
             self.why_not = None;
@@ -156,9 +159,9 @@ impl Device {
         }
         let now_ns = self.judged_ns;
         self.spared = self.spared.take().filter(|spared| now_ns < spared.until_ns);
-        match self.choose(host, number, watch, &protected()) {
-            Ok((comm, group, knob)) => {
-                self.held = Some(Held { group, members: HashMap::new(), throttled: Throttled::default() });
+        match self.choose(host, number, watch, &exempt()) {
+            Ok((comm, held, knob)) => {
+                self.held = Some(held);
                 self.why_not = None;
                 let why = format!("{comm} writes past the page cache, and no limit of dirty pages holds it");
                 Some(Switch::Cgroup { actuator: Actuator::Cgroup(knob), why })
@@ -171,14 +174,14 @@ impl Device {
         }
     }
 
-    /// The cgroup of the bulk writers, with the name of one and the limit to turn; or why there is none.
+    /// The cgroup of the bulk writers to hold, with the name of one and the limit to turn; or why there is none.
     fn choose(
         &self,
         host: &Host,
         number: DeviceNumber,
         watch: &Watch,
-        protected: &[u32],
-    ) -> Result<(String, IoCgroup, KnobName), String> {
+        exempt: &Exempt,
+    ) -> Result<(String, Held, KnobName), String> {
         let writers = watch.writers().into_iter();
         let found: Vec<(Writer, Option<(IoCgroup, KnobName)>)> = writers
             .filter(|writer| host.name_of(writer.pid).is_some())
@@ -189,11 +192,12 @@ impl Device {
                 (writer, with_limit)
             })
             .collect();
+        let accounts = accounts_of(host, found.iter().map(|(writer, _)| writer.pid));
         let lodging = |(group, _): &(IoCgroup, KnobName)| Lodging {
             path: group.path().to_string(),
             is_root: group.is_root(),
             // Of the root nothing more has to be known.
-            shared_with: (!group.is_root()).then(|| shared_with(host, group, protected)).flatten(),
+            shared_with: (!group.is_root()).then(|| shared_with(host, group, exempt, &accounts)).flatten(),
         };
         let lodgings: Vec<(Writer, Option<Lodging>)> =
             found.iter().map(|(writer, group)| (writer.clone(), group.as_ref().map(lodging))).collect();
@@ -203,7 +207,10 @@ impl Device {
         };
         match self.spared.as_ref().filter(|spared| spared.group == group) {
             Some(spared) => Err(spared.why.clone()),
-            None => Ok((comm, group, knob)),
+            None => {
+                let (members, throttled) = (HashMap::new(), Throttled::default());
+                Ok((comm, Held { group, accounts, members, throttled }, knob))
+            }
         }
     }
 
@@ -215,11 +222,11 @@ impl Device {
     }
 
     /// Whether the cgroup is to be throttled on.
-    fn stay(&mut self, host: &Host, watch: &Watch, protected: &dyn Fn() -> Vec<u32>) -> Option<Switch> {
+    fn stay(&mut self, host: &Host, watch: &Watch, exempt: &dyn Fn() -> Exempt) -> Option<Switch> {
         let held = self.held.as_mut()?;
         let path = held.group.path();
         let is_member = |pid: u32| held.members.get(&pid).copied().unwrap_or(false);
-        let why = if let Some(other) = shared_with(host, &held.group, &protected()) {
+        let why = if let Some(other) = shared_with(host, &held.group, &exempt(), &held.accounts) {
             format!("{other} is in the cgroup {path} now")
         } else if held.throttled.escapes() {
             let why = format!("no throttle of the cgroup {path} holds them");
@@ -251,11 +258,6 @@ impl Held {
         self.throttled.push(elapsed_ns, sent, in_force);
         self.throttled.tell(&mut seen.bulk, elapsed_ns);
     }
-}
-
-/// Somebody in the cgroup who must not be throttled, by name. Where it has too many groups to look through, anybody may be.
-fn shared_with(host: &Host, group: &IoCgroup, protected: &[u32]) -> Option<String> {
-    protected_in(host, group, protected).unwrap_or_else(|| Some("too many groups below it".to_string()))
 }
 
 #[cfg(test)]
@@ -342,7 +344,8 @@ mod tests {
                 let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
                 self.writers.push(&seen, time);
                 let writers = &self.writers;
-                said.extend(self.throttles.sample(0, &mut seen, writers, limits, time, &|| vec![DATABASE]));
+                let exempt = || Exempt { processes: vec![DATABASE], are_not_all: false };
+                said.extend(self.throttles.sample(0, &mut seen, writers, limits, time, &exempt));
                 // What the control loop does with it.
                 if matches!(said.last(), Some(Switch::Back { .. })) {
                     self.throttles.is_back(0);
@@ -418,7 +421,7 @@ mod tests {
         let mut stage = Stage::new(2);
         (0..1024).for_each(|nth| stage.set(&format!("/sys/fs/cgroup/backup/{nth}/cgroup.procs"), ""));
         let said = stage.sample(9, &[(DD, 20 * MB)]);
-        assert!(why(&said).contains("with too many groups below it"), "{said:?}");
+        assert!(why(&said).contains("with more groups than can be looked into"), "{said:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use weir_control::Writer;
 use weir_control::bypass::{Sender, Traffic, Watch};
-use weir_host::{Host, IoCgroup};
+use weir_host::Host;
 
 use super::sampler::{Seen, Time};
 
@@ -57,12 +57,4 @@ impl Writers {
     pub fn forget(&mut self) {
         (self.watch, self.direct) = (Watch::default(), HashMap::new());
     }
-}
-
-/// Somebody in a cgroup whom no limit of bulk writers may hold, by name: the protected, and the guard itself. `None` where it
-/// has too many groups to look through.
-pub fn protected_in(host: &Host, group: &IoCgroup, protected: &[u32]) -> Option<Option<String>> {
-    let counts = |pid: &u32| protected.contains(pid) || *pid == std::process::id();
-    let found = host.processes_in(group)?.into_iter().find(counts);
-    Some(found.map(|pid| host.name_of(pid).unwrap_or(format!("process {pid}"))))
 }

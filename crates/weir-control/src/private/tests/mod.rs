@@ -259,6 +259,7 @@ fn a_cgroup_that_is_not_the_bulk_writers_alone_is_left_alone() {
         (Candidate { is_spared: true, ..good.clone() }, Refusal::Spared),
         (Candidate { has_high: false, ..good.clone() }, Refusal::NoController),
         (Candidate { is_threaded: true, ..good.clone() }, Refusal::Threaded),
+        (Candidate { is_limited: true, ..good.clone() }, Refusal::Limited),
         (
             Candidate { shared_with: Some("mariadbd".into()), ..good.clone() },
             Refusal::Shared("mariadbd".into()),

@@ -41,15 +41,9 @@ impl ControlLoop {
                 continue;
             };
             let Some(Cgroups { choose, .. }) = &mut self.cgroups else { return };
-            let protected = || self.sampler.protected();
-            match choose.sample(
-                device,
-                seen,
-                &self.writers[device],
-                self.groups[here].limits,
-                time,
-                &protected,
-            ) {
+            let exempt = || self.sampler.exempt();
+            match choose.sample(device, seen, &self.writers[device], self.groups[here].limits, time, &exempt)
+            {
                 Some(Switch::Cgroup { actuator, why }) => self.turn_cgroup(device, actuator, &why, at_ms),
                 Some(Switch::Back { why }) => self.go_home(device, at_ms, &why),
                 Some(Switch::Not { why }) => {

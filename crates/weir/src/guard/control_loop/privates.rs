@@ -14,8 +14,8 @@ impl ControlLoop {
             let Some(seen) = seen.as_ref().filter(|_| self.devices[device].is_there) else { continue };
             let (kept, need) = self.devices[device].judged(time.now_ns, privates.judged_from(device));
             let judged = Judged { kept, need, oldest_ns: self.devices[device].oldest_ns() };
-            let protected = || self.sampler.protected();
-            let now = Now { seen, writers: &self.writers[device], time, protected: &protected };
+            let exempt = || self.sampler.exempt();
+            let now = Now { seen, writers: &self.writers[device], time, exempt: &exempt };
             let said = privates.sample(device, &now, judged);
             let covers = privates.covers(device);
             if covers && self.cgroup_of(device).is_some() {

@@ -9,6 +9,7 @@ use weir_core::target::DeviceNumber;
 use weir_host::Host;
 use weir_host::knob::{Actuator, KnobError, Move};
 
+use super::super::exempt::Exempt;
 use super::super::governing::{Governing, Shadow};
 use super::super::group::Take;
 use super::super::log::sentence;
@@ -109,9 +110,9 @@ impl Choose for Chosen {
         _writers: &Writers,
         _limits: Limits,
         _time: Time,
-        protected: &dyn Fn() -> Vec<u32>,
+        exempt: &dyn Fn() -> Exempt,
     ) -> Option<Switch> {
-        assert_eq!(protected(), [PROTECTED]);
+        assert_eq!(exempt().processes, [PROTECTED]);
         self.next.borrow_mut().take()
     }
 
@@ -141,8 +142,8 @@ impl Sampler for TestSampler {
         self.0.borrow().iter().enumerate().map(|(at, there)| there.then(|| seen(at))).collect()
     }
 
-    fn protected(&self) -> Vec<u32> {
-        vec![PROTECTED]
+    fn exempt(&self) -> Exempt {
+        Exempt { processes: vec![PROTECTED], are_not_all: false }
     }
 
     fn remarks(&self) -> Vec<String> {

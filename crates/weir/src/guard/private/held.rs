@@ -10,8 +10,8 @@ use weir_host::knob::{Actuator, KnobError};
 use weir_host::{CgroupSight, Host, IoCgroup};
 
 use super::pair::{End, Limits, Pair, Restored, TakePair};
+use crate::guard::exempt::{Exempt, accounts_of, shared_with};
 use crate::guard::settings::Protected;
-use crate::guard::writers::protected_in;
 
 /// One that others set is left to them for so long; one whose limits were reset is taken again after the shorter time.
 const SPARED_NS: u64 = 600_000_000_000;
@@ -36,6 +36,8 @@ pub struct Held {
     pub actuator: Actuator,
     /// As asked for last.
     pub limits: Limits,
+    /// Whose processes it may hold.
+    accounts: Vec<u32>,
     sight: CgroupSight,
     pair: Box<dyn Pair>,
 }
@@ -63,8 +65,8 @@ pub struct Rules<'a> {
     pub host: &'a Host,
     /// Whose are left alone.
     pub spare: &'a [Protected],
-    /// The processes that must not be held.
-    pub protected: &'a [u32],
+    /// Who must not be held.
+    pub exempt: &'a Exempt,
 }
 
 impl Groups {
@@ -124,8 +126,10 @@ impl Groups {
     ) -> Result<(), String> {
         let mut candidate = group.candidate(rules.host);
         candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
+        let homes = self.homes.iter().filter(|(_, home)| home.as_ref() == Some(group));
+        let accounts = accounts_of(rules.host, homes.map(|(pid, _)| *pid));
         if !candidate.is_root {
-            candidate.shared_with = shared_with(rules, group);
+            candidate.shared_with = shared_with(rules.host, group, rules.exempt, &accounts);
         }
         may_hold(&candidate).map_err(|why: Refusal| why.to_string())?;
         let high = group.high().ok_or("its cgroup's name cannot be journaled")?;
@@ -135,15 +139,17 @@ impl Groups {
         let mut sight = group.sight(rules.host, number);
         // The first look counts for nothing.
         let _ = sight.look();
-        self.held.push(Held { group: group.clone(), actuator, limits: Limits::default(), sight, pair });
+        let (group, limits) = (group.clone(), Limits::default());
+        self.held.push(Held { group, actuator, limits, accounts, sight, pair });
         Ok(())
     }
 
-    /// Looks into one of them in turn, and lets go of it if somebody protected is in it now; says who.
+    /// Looks into one of them in turn, and lets go of it if somebody is in it now who must not be held; says who.
     pub fn drop_shared(&mut self, now_ns: u64, rules: &Rules<'_>) -> Option<String> {
         let at = self.next.checked_rem(self.held.len())?;
         self.next = at + 1;
-        let other = shared_with(rules, &self.held[at].group)?;
+        let Held { group, accounts, .. } = &self.held[at];
+        let other = shared_with(rules.host, group, rules.exempt, accounts)?;
         let path = self.let_go(at);
         let said = format!("{other} is in the cgroup {path} now");
         self.spared.insert(path, now_ns + AGAIN_NS);
@@ -305,10 +311,4 @@ fn is_system_unit(name: &str, path: &str) -> bool {
         is_below_a_unit = !part.ends_with(".slice");
     }
     false
-}
-
-/// Somebody in the cgroup who must not be held, by name.
-fn shared_with(rules: &Rules<'_>, group: &IoCgroup) -> Option<String> {
-    let inside = protected_in(rules.host, group, rules.protected);
-    inside.unwrap_or_else(|| Some("more groups than can be looked into".to_string()))
 }

@@ -12,6 +12,7 @@ use weir_host::Host;
 use weir_host::knob::Actuator;
 
 use self::held::{Groups, Rules};
+use super::exempt::Exempt;
 use super::sampler::{Seen, Time};
 use super::writers::Writers;
 use crate::guard::settings::Protected;
@@ -57,8 +58,8 @@ pub struct Now<'a> {
     pub writers: &'a Writers,
     /// When.
     pub time: Time,
-    /// The processes that are protected.
-    pub protected: &'a dyn Fn() -> Vec<u32>,
+    /// Who must not be held.
+    pub exempt: &'a dyn Fn() -> Exempt,
 }
 
 /// What the judge says of a device's syncs.
@@ -194,8 +195,8 @@ impl Device {
         }
         self.found_ns = now_ns;
         self.dirty_share = host.dirty_share();
-        let protected = (now.protected)();
-        let rules = Rules { host, spare, protected: &protected };
+        let exempt = (now.exempt)();
+        let rules = Rules { host, spare, exempt: &exempt };
         let mut said: Vec<String> = self.groups.drop_shared(now_ns, &rules).into_iter().collect();
         if floods {
             let mut writers = watch.writers();

@@ -58,6 +58,7 @@ struct Stage {
     privates: Privates,
     writers: Writers,
     now_ns: u64,
+    are_not_all: bool,
     need: Need,
     /// Of dd, a sample.
     bytes: u64,
@@ -78,7 +79,17 @@ impl Stage {
         let privates = Privates::new(&host, take, &spare, false, 0.93, 1);
         let writers = Writers::new(&host);
         let (need, others) = (Need::Here, Vec::new());
-        let stage = Stage { folder, done, privates, writers, now_ns: 0, need, bytes: 20 * MB, others };
+        let stage = Stage {
+            folder,
+            done,
+            privates,
+            writers,
+            now_ns: 0,
+            are_not_all: false,
+            need,
+            bytes: 20 * MB,
+            others,
+        };
         stage.set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
         stage.set("/proc/sys/vm/dirty_ratio", "20");
         for (pid, comm, group) in [(DD, "dd", "backup.service"), (DATABASE, "mariadbd", "db.service")] {
@@ -127,8 +138,8 @@ impl Stage {
             let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
             let judged = Judged { kept: Kept::Unknown, need: self.need, oldest_ns: 0 };
             self.writers.push(&seen, time);
-            let protected = || vec![DATABASE];
-            let now = Now { seen: &seen, writers: &self.writers, time, protected: &protected };
+            let exempt = || Exempt { processes: vec![DATABASE], are_not_all: self.are_not_all };
+            let now = Now { seen: &seen, writers: &self.writers, time, exempt: &exempt };
             said.extend(self.privates.sample(0, &now, judged));
         }
         said
@@ -227,6 +238,47 @@ fn who_is_protected_and_comes_into_a_held_cgroup_ends_it() {
     let said = stage.sample(2);
     assert!(said[0].contains("mariadbd is in the cgroup /backup.service now"), "{said:?}");
     assert_eq!(stage.done.borrow().stopped, 1);
+}
+
+/// As where another account runs more processes that sync than there are places for.
+#[test]
+fn where_not_all_who_sync_are_known_no_cgroup_is_held() {
+    let mut stage = Stage::new(&[]);
+    stage.sample(2);
+    assert_eq!(stage.done.borrow().taken.len(), 1);
+    stage.are_not_all = true;
+    let said = stage.sample(2);
+    assert!(said[0].contains("more than can be followed"), "{said:?}");
+    assert_eq!(stage.done.borrow().stopped, 1);
+    stage.sample(20);
+    assert_eq!(stage.done.borrow().taken.len(), 1, "taken again");
+}
+
+/// A job of cron's beside another account's, in the service's cgroup; beside root's, and in a session of its own.
+#[test]
+fn root_a_cgroup_of_several_accounts_is_left_alone() {
+    const OTHER: u32 = 4_000_077;
+    if !rustix::process::geteuid().is_root() {
+        say!("not run: root_a_cgroup_of_several_accounts_is_left_alone lacks root");
+        return;
+    }
+    for (account, group, is_held) in [
+        (Some(1001), "backup.service", false),
+        (None, "backup.service", true),
+        (Some(1001), "session-3.scope", true),
+    ] {
+        let mut stage = Stage::new(&[]);
+        stage.put(DD, "dd", group);
+        stage.set(&format!("/sys/fs/cgroup/{group}/cgroup.procs"), &format!("{DD}\n{OTHER}"));
+        stage.set(&format!("/proc/{OTHER}/comm"), "job");
+        let of = |pid: u32| stage.folder.path().join(format!("proc/{pid}"));
+        std::os::unix::fs::chown(of(DD), Some(1000), None).unwrap();
+        std::os::unix::fs::chown(of(OTHER), account, None).unwrap();
+        stage.sample(3);
+        assert_eq!(stage.done.borrow().taken.len() == 1, is_held, "{account:?} {group}");
+        let why = stage.privates.remarks(0).join("; ");
+        assert_eq!(why.contains("it shares its cgroup with job"), !is_held, "{why}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod with {
     use weir_kernel::sync_sensor::{Backlog, DeviceLook, Look, SyncSession, Whose, processes_of, unit};
 
     use super::super::{Sight, Watched, whose};
+    use crate::guard::exempt::Exempt;
     use crate::guard::settings::Protected;
 
     /// Lists of processes and whether a unit was started anew are looked at so often.
@@ -62,9 +63,10 @@ mod with {
         }
 
         /// Processes that are to be protected: those that have synced, and those that were named.
-        pub fn protected(&self) -> Vec<u32> {
+        pub fn exempt(&self) -> Exempt {
             let named = whose::processes(&self.protect, in_groups);
-            named.into_iter().chain(self.session.protected().iter().copied()).collect()
+            let processes = named.into_iter().chain(self.session.protected().iter().copied()).collect();
+            Exempt { processes, are_not_all: !self.session.knows_protected() }
         }
 
         /// Whom it cannot find.
@@ -214,6 +216,7 @@ mod without {
     //! Built without programs for the kernel.
 
     use super::super::{Sight, Watched};
+    use crate::guard::exempt::Exempt;
     use crate::guard::settings::Protected;
 
     /// Never there.
@@ -231,7 +234,7 @@ mod without {
         }
 
         /// Never asked for.
-        pub fn protected(&self) -> Vec<u32> {
+        pub fn exempt(&self) -> Exempt {
             match *self {}
         }
 

@@ -15,6 +15,7 @@ use weir_control::{Bulk, Sensor, SensorSource, Syncs};
 use weir_core::target::DeviceNumber;
 use weir_host::Host;
 
+use crate::guard::exempt::Exempt;
 use crate::guard::settings::Protected;
 
 /// What is to be seen.
@@ -116,11 +117,11 @@ impl Senses {
         }
     }
 
-    /// Processes that are to be protected, as far as the source tells processes apart.
-    pub fn protected(&self) -> Vec<u32> {
+    /// Who must not be held, as far as the source tells processes apart.
+    pub fn exempt(&self) -> Exempt {
         match &self.source {
-            Source::Kernel(syscalls) => syscalls.protected(),
-            Source::Own(_) => Vec::new(),
+            Source::Kernel(syscalls) => syscalls.exempt(),
+            Source::Own(_) => Exempt::default(),
         }
     }
 
