@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use lab::Device;
 use weir_control::{Bulk, SensorSource};
+use weir_core::target::DeviceNumber;
 use weir_kernel::sync_sensor::{Brackets, DeviceLook, SyncSession, Unit, Whose, unit};
 
 /// Python says each call as it is; its own files are elsewhere.
@@ -376,6 +377,76 @@ os.fsync(os.open('others',os.O_RDONLY))";
     }
     run(python(&device, "m=mmap.mmap(os.open('read',os.O_RDWR),4096); m[0]=1; m.flush()"));
     assert_eq!(look(&mut session, &device).syncs.ended.count(), 1, "written by memory");
+}
+
+/// Serves a file system of one empty file from Python (fuse.h, 7.31), in a mount namespace of its own, and syncs its file.
+const SERVED: &str = r#"
+import os,ctypes,signal,struct
+fd=os.open('/dev/fuse',os.O_RDWR)
+folder=os.path.abspath('served')
+os.mkdir(folder)
+options=b'fd=%d,rootmode=40000,user_id=0,group_id=0'%fd
+assert ctypes.CDLL(None).mount(b'served',folder.encode(),b'fuse',0,options)==0
+def attr(node): return struct.pack('<6Q10I',node,0,0,0,0,0,0,0,0,0o40755 if node==1 else 0o100644,1,0,0,0,4096,0)
+def answer(call,node):
+    if call==26: return struct.pack('<IIIIHHII',7,31,0,0,8,6,4096,1).ljust(64,b'\0')
+    if call==1: return struct.pack('<4QII',2,0,9,9,0,0)+attr(2)
+    if call in (3,4): return struct.pack('<QII',9,0,0)+attr(node)
+    if call==14: return bytes(16)
+    return b''
+child=os.fork()
+if child==0:
+    # What it serves ends with it.
+    signal.alarm(20)
+    while True:
+        _,call,unique,node=struct.unpack('<IIQQ',os.read(fd,1<<17)[:24])
+        if call in (2,36,42): continue
+        said=answer(call,node)
+        os.write(fd,struct.pack('<IiQ',16+len(said),0,unique)+said)
+os.close(fd)
+f=os.open(folder+'/file',os.O_RDWR)
+for _ in range(5): os.fsync(f)
+print(os.fstat(f).st_dev,flush=True)
+os.kill(child,9)
+os.wait()
+"#;
+
+#[test]
+fn root_what_a_program_serves_takes_no_place_of_a_device() {
+    let Some(device) = Device::create("root_what_a_program_serves_takes_no_place_of_a_device", "ext4") else {
+        return;
+    };
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
+    let mut served = Command::new("unshare");
+    served.args(["--mount", "python3", "-c", SERVED]).current_dir(device.mount());
+    let output = served.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    run(python(&device, "os.fsync(os.open('a',66))"));
+    let seen = session.look(now_ns()).devices;
+    let text = String::from_utf8(output.stdout).unwrap();
+    let minor = libc::minor(text.trim().parse().unwrap());
+    assert!(seen.contains_key(&device.number));
+    assert!(!seen.contains_key(&DeviceNumber { major: 0, minor }), "{seen:?}");
+}
+
+/// Whose `i_rdev` is the device's, and which no sync reaches.
+#[test]
+fn root_syncs_on_no_open_file_are_none() {
+    let Some(device) = Device::create("root_syncs_on_no_open_file_are_none", "ext4") else { return };
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
+    let program = "os.write(os.open('a',66),b'x'*100000)\n\
+                   d=os.open(sys.argv[1],os.O_PATH)\n\
+                   for i in range(50):\n \
+                   try: os.fsync(d)\n \
+                   except OSError: pass";
+    let number = device.number;
+    let node = fs::read_link(format!("/sys/dev/block/{number}")).unwrap();
+    let node = std::path::Path::new("/dev").join(node.file_name().unwrap());
+    let mut command = python(&device, program);
+    command.arg(node);
+    run(command);
+    let found = look(&mut session, &device);
+    assert_eq!((found.syncs.ended.count(), found.left_out), (0, 0));
 }
 
 fn is_over(child: &mut Child) -> bool {

@@ -23,6 +23,8 @@ const OPEN_MAX: usize = 1 << 14;
 const SLOW_MAX: usize = 1000;
 /// Processes distinguished in the report; the rest is one.
 const PROCESSES_MAX: usize = 1024;
+/// Devices whose leaves are remembered. A machine has fewer; those that were asked for are asked for again.
+const DEVICES_MAX: usize = 4096;
 
 /// Below this a sync may be counted without being looked into.
 const SHORT_NS: u64 = 1_000_000;
@@ -152,6 +154,9 @@ impl Analyst {
 
     /// Says which devices serve a device's requests: itself, or what lies under a device-mapper or md device.
     pub fn leaves(&mut self, device: DeviceNumber, leaves: Vec<DeviceNumber>) {
+        if self.leaves.len() >= DEVICES_MAX {
+            self.leaves.clear();
+        }
         self.leaves.insert(device, leaves);
     }
 

@@ -75,6 +75,9 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 		return 0;
 	if (call != MSYNC && call != SYNC)
 		file = file_of(argument(regs, 0));
+	/* On no file it fails. */
+	if (!file && call != MSYNC && call != SYNC)
+		return 0;
 	if (!makes_durable(call, file, regs) || !is_wanted())
 		return 0;
 	if (call == MSYNC)
@@ -206,8 +209,12 @@ static __always_inline int ends(void)
 		return 0;
 	tid = (u32)bpf_get_current_pid_tgid();
 	s = bpf_map_lookup_elem(&tasks, &tid);
-	if (s && s->under_way)
-		finish(s, current_task());
+	if (!s || !s->under_way)
+		return 0;
+	finish(s, current_task());
+	/* Threads that synced once and sleep must not take all places. */
+	if (tasks_held > TASKS / 2 && !s->stall_ns)
+		forget(tid);
 	return 0;
 }
 
@@ -226,7 +233,7 @@ int BPF_PROG(on_task_gone, struct task_struct___sync *task)
 		finish(s, task);
 	if (s->stall_ns)
 		stall_over(s);
-	bpf_map_delete_elem(&tasks, &tid);
+	forget(tid);
 	return 0;
 }
 

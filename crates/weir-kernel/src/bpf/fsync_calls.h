@@ -60,11 +60,18 @@ static __always_inline struct sync *state_of(u32 tid)
 
 	if (s)
 		return s;
-	bpf_map_update_elem(&tasks, &tid, &blank_sync, BPF_NOEXIST);
+	if (!bpf_map_update_elem(&tasks, &tid, &blank_sync, BPF_NOEXIST))
+		__sync_fetch_and_add(&tasks_held, 1);
 	s = bpf_map_lookup_elem(&tasks, &tid);
 	if (!s)
 		LOSE(LOST_TASK);
 	return s;
+}
+
+static __always_inline void forget(u32 tid)
+{
+	if (!bpf_map_delete_elem(&tasks, &tid))
+		__sync_fetch_and_add(&tasks_held, -1);
 }
 
 #endif

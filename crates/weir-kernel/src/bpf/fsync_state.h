@@ -60,6 +60,9 @@ u64 skimmed LINE_OF_ITS_OWN;
 enum { WATCHED = 8192 };
 u32 watched[WATCHED] LINE_OF_ITS_OWN;
 u64 lost[LOSSES];
+/* Threads with a place in `tasks`. */
+enum { TASKS = 8192 };
+u32 tasks_held;
 
 struct wait {
 	u64 start_ns;
@@ -189,7 +192,7 @@ struct mine {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
+	__uint(max_entries, TASKS);
 	__type(key, u32);
 	__type(value, struct sync);
 } tasks SEC(".maps");

@@ -52,6 +52,7 @@ struct backing_dev_info___sync {
 
 struct super_block___sync {
 	u32 s_dev;
+	unsigned long s_magic;
 	struct block_device___sync *s_bdev;
 	struct backing_dev_info___sync *s_bdi;
 };
@@ -69,6 +70,7 @@ struct address_space___sync {
 
 struct file___sync {
 	unsigned int f_flags;
+	unsigned int f_mode;
 	struct address_space___sync *f_mapping;
 	struct inode___sync *f_inode;
 };

@@ -14,6 +14,8 @@ enum { FSYNC = 1, FDATASYNC, WRITE, PWRITEV2, SYNC_FILE_RANGE, MSYNC, SYNCFS, SY
 #define O_DSYNC_BIT 010000
 /* pwritev2(2): RWF_DSYNC and RWF_SYNC; msync(2): MS_SYNC. */
 enum { RWF_SYNCS = 0x2 | 0x4, MS_SYNC_BIT = 4 };
+/* fs.h: opened by O_PATH. */
+enum { FMODE_PATH_BIT = 0x4000 };
 enum { S_IFMT_BITS = 0170000, S_IFBLK_BIT = 0060000 };
 
 /* What a call is, by its number; 0 for those that do not count. */
@@ -24,6 +26,7 @@ const volatile u64 only_cgroup;
 const volatile u32 only_cgroup_level;
 const volatile char only_comm[COMM];
 
+/* The open file that a call is on. One opened by O_PATH is none: no call reaches it, and its owner may say of it what he likes. */
 static __always_inline struct file___sync *file_of(u64 fd)
 {
 	struct task_struct___sync *task = current_task();
@@ -38,7 +41,7 @@ static __always_inline struct file___sync *file_of(u64 fd)
 		return 0;
 	open = TASK_READ(table, fd);
 	bpf_probe_read_kernel(&file, sizeof(file), open + fd);
-	return file;
+	return file && BPF_CORE_READ(file, f_mode) & FMODE_PATH_BIT ? 0 : file;
 }
 
 /* Writes count only where they are to be durable when they return. */

@@ -87,8 +87,13 @@ static __always_inline u32 device_of(struct file___sync *file)
 	if (!bdi || !(BPF_CORE_READ(bdi, capabilities) & BDI_WRITEBACK))
 		return 0;
 	owner = BPF_CORE_READ(bdi, owner);
+	if (owner)
+		return BPF_CORE_READ(owner, devt);
+	/* Any account can mount what a program of its own serves, as often as there are places. */
+	if (BPF_CORE_READ(host, i_sb, s_magic) == FUSE_MAGIC)
+		return 0;
 	/* btrfs and network file systems have a bdi of their own: the number of the file system stands for it. */
-	return owner ? BPF_CORE_READ(owner, devt) : BPF_CORE_READ(host, i_sb, s_dev);
+	return BPF_CORE_READ(host, i_sb, s_dev);
 }
 
 /* ---- what is dirty on it ---- */

@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread;
@@ -26,22 +26,33 @@ const REQUEST_MAX: usize = 4 << 10;
 /// After an error that the next try would meet too, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// A port that somebody else has is asked for again after so long.
+const AGAIN: Duration = Duration::from_secs(10);
+
 /// Where clients connect.
 pub enum Door {
     /// A port.
     Tcp(TcpListener),
     /// A Unix socket.
     Unix(UnixListener),
+    /// A port that somebody else has.
+    Taken(SocketAddr),
 }
 
 impl Door {
-    /// Opens it.
+    /// Opens it. Any account may have taken a port: that is said, and waited for.
     ///
     /// # Errors
-    /// When somebody listens there, or it cannot be made.
+    /// When somebody listens at a socket's path, or it cannot be made.
     pub fn open(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Door> {
         let opened = match at {
-            MetricsAt::Tcp(address) => TcpListener::bind(address).map(Door::Tcp),
+            MetricsAt::Tcp(address) => match TcpListener::bind(address) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    say!("weir: another program listens on {at}: no metrics until it ends");
+                    Ok(Door::Taken(*address))
+                }
+                bound => bound.map(Door::Tcp),
+            },
             MetricsAt::Unix(path) if is_answered(path) => Err(io::Error::from(io::ErrorKind::AddrInUse)),
             MetricsAt::Unix(path) => listen(path, 0o660, files).map(Door::Unix),
         };
@@ -51,28 +62,45 @@ impl Door {
         })
     }
 
-    fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    /// What listens there, as soon as it can; a port that is taken is asked for `every` so often.
+    fn listens(self, every: Duration) -> io::Result<Box<dyn Listens>> {
         Ok(match self {
             Door::Tcp(listener) => {
-                let stream = listener.accept()?.0;
-                stream.set_nonblocking(true)?;
-                Box::new(stream)
+                listener.set_nonblocking(true)?;
+                Box::new(listener)
             }
             Door::Unix(listener) => {
-                let stream = listener.accept()?.0;
-                stream.set_nonblocking(true)?;
-                Box::new(stream)
+                listener.set_nonblocking(true)?;
+                Box::new(listener)
             }
+            Door::Taken(address) => loop {
+                thread::sleep(every);
+                if let Ok(listener) = TcpListener::bind(address) {
+                    say!("weir: metrics are offered on {address} now");
+                    return Door::Tcp(listener).listens(every);
+                }
+            },
         })
     }
 }
 
-impl AsFd for Door {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Door::Tcp(listener) => listener.as_fd(),
-            Door::Unix(listener) => listener.as_fd(),
-        }
+trait Listens: AsFd {
+    fn accept(&self) -> io::Result<Box<dyn Stream>>;
+}
+
+impl Listens for TcpListener {
+    fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        let stream = TcpListener::accept(self)?.0;
+        stream.set_nonblocking(true)?;
+        Ok(Box::new(stream))
+    }
+}
+
+impl Listens for UnixListener {
+    fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        let stream = UnixListener::accept(self)?.0;
+        stream.set_nonblocking(true)?;
+        Ok(Box::new(stream))
     }
 }
 
@@ -91,14 +119,14 @@ impl Stream for UnixStream {}
 /// # Errors
 /// When no thread can be started.
 pub fn serve(door: Door, mut page: impl Page + 'static) -> io::Result<()> {
-    match &door {
-        Door::Tcp(listener) => listener.set_nonblocking(true)?,
-        Door::Unix(listener) => listener.set_nonblocking(true)?,
-    }
     let mut clients = VecDeque::new();
     let turns = move || {
+        let door = match door.listens(AGAIN) {
+            Ok(door) => door,
+            Err(error) => return say!("weir: no metrics: {error}"),
+        };
         loop {
-            if turn(&door, &mut clients, &mut page).is_err() {
+            if turn(&*door, &mut clients, &mut page).is_err() {
                 thread::sleep(PAUSE);
             }
         }
@@ -107,8 +135,8 @@ pub fn serve(door: Door, mut page: impl Page + 'static) -> io::Result<()> {
 }
 
 /// Waits until somebody has something to say or can hear, and sees to all of them.
-fn turn(door: &Door, clients: &mut VecDeque<Client>, page: &mut dyn Page) -> io::Result<()> {
-    let mut polled = vec![PollFd::new(door, PollFlags::IN)];
+fn turn(door: &dyn Listens, clients: &mut VecDeque<Client>, page: &mut dyn Page) -> io::Result<()> {
+    let mut polled = vec![PollFd::from_borrowed_fd(door.as_fd(), PollFlags::IN)];
     polled.extend(
         clients.iter().map(|client| PollFd::from_borrowed_fd(client.stream.as_fd(), client.waits_for())),
     );
@@ -130,7 +158,7 @@ fn turn(door: &Door, clients: &mut VecDeque<Client>, page: &mut dyn Page) -> io:
 }
 
 /// Whoever waits at the door. Most have said what they want by then.
-fn let_in(door: &Door, clients: &mut VecDeque<Client>, page: &mut dyn Page) -> io::Result<()> {
+fn let_in(door: &dyn Listens, clients: &mut VecDeque<Client>, page: &mut dyn Page) -> io::Result<()> {
     for _ in 0..CLIENTS_MAX {
         match door.accept() {
             Ok(stream) => {
@@ -305,7 +333,7 @@ mod tests {
     #[test]
     fn clients_that_read_slowly_share_one_page() {
         let folder = tempfile::tempdir().unwrap();
-        let door = Door::Unix(UnixListener::bind(folder.path().join("s")).unwrap());
+        let door = UnixListener::bind(folder.path().join("s")).unwrap();
         let mut page = Large("weir 1\n".repeat(1 << 20).into());
         let ask = || {
             let mut far = UnixStream::connect(folder.path().join("s")).unwrap();
@@ -313,7 +341,8 @@ mod tests {
             far
         };
         let mut fars: Vec<UnixStream> = (0..3).map(|_| ask()).collect();
-        let mut clients: Vec<Client> = fars.iter().map(|_| Client::new(door.accept().unwrap())).collect();
+        let mut clients: Vec<Client> =
+            fars.iter().map(|_| Client::new(Listens::accept(&door).unwrap())).collect();
         assert!(clients.iter_mut().all(|client| client.goes_on(&mut page)), "none took it whole");
         assert_eq!(Arc::strong_count(&page.0), 1 + clients.len());
         let mut first = clients.remove(0);
@@ -330,22 +359,33 @@ mod tests {
         assert_eq!(reader.join().unwrap().split_once("\r\n\r\n").unwrap().1, &*page.0);
     }
 
+    /// Any account can take a port before weir is there.
+    #[test]
+    fn a_port_that_another_has_is_waited_for() {
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = MetricsAt::Tcp(other.local_addr().unwrap());
+        let door = Door::open(&at, &mut Files::default()).unwrap();
+        assert!(matches!(door, Door::Taken(_)));
+        drop(other);
+        assert!(door.listens(Duration::ZERO).is_ok());
+    }
+
     #[test]
     fn idle_clients_hold_nobody_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
-        let (door, mut clients) = (Door::Tcp(listener), VecDeque::new());
+        let mut clients = VecDeque::new();
         let mut page = Nothing;
         let mut idle = Vec::new();
         // More than are heard at once.
         for _ in 0..3 {
             idle.extend((0..CLIENTS_MAX).map(|_| TcpStream::connect(at).unwrap()));
-            turn(&door, &mut clients, &mut page).unwrap();
+            turn(&listener, &mut clients, &mut page).unwrap();
         }
         let mut client = TcpStream::connect(at).unwrap();
         client.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-        turn(&door, &mut clients, &mut page).unwrap();
+        turn(&listener, &mut clients, &mut page).unwrap();
         assert!(clients.len() <= CLIENTS_MAX);
         let mut answer = String::new();
         client.read_to_string(&mut answer).unwrap();
@@ -356,7 +396,7 @@ mod tests {
     #[test]
     fn who_says_nothing_or_does_not_hear_is_let_go() {
         let folder = tempfile::tempdir().unwrap();
-        let door = Door::Unix(UnixListener::bind(folder.path().join("s")).unwrap());
+        let door = UnixListener::bind(folder.path().join("s")).unwrap();
         let mut page = Nothing;
         let mut clients = VecDeque::new();
         for (words, answer, is_held) in [
@@ -366,7 +406,7 @@ mod tests {
         ] {
             let mut far = UnixStream::connect(folder.path().join("s")).unwrap();
             far.write_all(words).unwrap();
-            let mut client = Client { answer, ..Client::new(door.accept().unwrap()) };
+            let mut client = Client { answer, ..Client::new(Listens::accept(&door).unwrap()) };
             assert_eq!(client.goes_on(&mut page), is_held);
             client.until = Instant::now();
             clients.push_back(client);

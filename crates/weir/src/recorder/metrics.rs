@@ -70,7 +70,7 @@ fn exposition(published: &Published) -> String {
 }
 
 /// Events that are counted from the start on.
-const COUNTED: [&str; 6] = ["clock", "guard", "knob", "slow_sync", "snapshot", "stall"];
+const COUNTED: [&str; 7] = ["clock", "guard", "knob", "lost", "slow_sync", "snapshot", "stall"];
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9

@@ -43,6 +43,7 @@ impl Course<'_> {
             let whose = self.known.whose(Some(process.pid), &process.comm);
             of_processes.push((whose, process.read_bytes, process.written_bytes));
         }
+        self.known.next_interval();
         self.changed_knobs(now_ms);
         let counters = self.counters(span, &counts, recorded);
         (self.counts, self.moved, self.begun, self.begun_ms) = (counts, moved, now, now_ms);

@@ -17,8 +17,9 @@ use crate::live::{self, Sampler, Wanted};
 
 /// Of a processor at most one part in so many goes into reading what processes do: a machine may have thousands.
 const SCAN_ONE_IN: u32 = 200;
-/// Processes whose units are remembered.
+/// Processes whose units are remembered, and for how long: another may have the number by then.
 const UNITS_MAX: usize = 4096;
+const UNITS_FOR: Duration = Duration::from_secs(10);
 
 /// What is to be shown.
 pub struct Wishes {
@@ -44,6 +45,7 @@ pub struct Machine<'a> {
     syncs: Option<Watched<'a>>,
     processes: Scan,
     units: HashMap<(u32, String), Option<String>>,
+    units_since: Instant,
     recorded: Option<Recorded>,
 }
 
@@ -103,8 +105,8 @@ impl<'a> Machine<'a> {
         };
         let sampler = Sampler::new(wishes.devices, opened.watch)?;
         let processes = Scan { last, loads: Vec::new(), next: Instant::now() };
-        let (units, recorded) = (HashMap::new(), wishes.recorded);
-        Ok(Machine { host, about, sampler, syncs, processes, units, recorded })
+        let (units, units_since, recorded) = (HashMap::new(), Instant::now(), wishes.recorded);
+        Ok(Machine { host, about, sampler, syncs, processes, units, units_since, recorded })
     }
 
     /// Processes that read, wrote or synced.
@@ -128,9 +130,13 @@ impl<'a> Machine<'a> {
                 None => found.push(self.unread(anatomy, process)),
             }
         }
+        if self.units.len() >= UNITS_MAX || self.units_since.elapsed() >= UNITS_FOR {
+            (self.units, self.units_since) = (HashMap::new(), Instant::now());
+        }
         for process in &mut found {
-            process.unit =
-                process.pid.and_then(|pid| unit_of(&mut self.units, &self.host, pid, &process.name));
+            let Some(pid) = process.pid else { continue };
+            let known = self.units.entry((pid, process.name.clone()));
+            process.unit = known.or_insert_with(|| self.host.unit_of(pid)).clone();
         }
         found
     }
@@ -161,19 +167,6 @@ fn not_shown(source: Source, remarks: Vec<String>) -> Vec<String> {
 
 fn wanted(devices: &[Layer]) -> Wanted<'_> {
     Wanted { devices, pids: Vec::new(), cgroup: None, slow: None, detail: false }
-}
-
-/// The unit of a process, asked for once.
-fn unit_of(
-    units: &mut HashMap<(u32, String), Option<String>>,
-    host: &Host,
-    pid: u32,
-    name: &str,
-) -> Option<String> {
-    if units.len() >= UNITS_MAX {
-        units.clear();
-    }
-    units.entry((pid, name.to_string())).or_insert_with(|| host.unit_of(pid)).clone()
 }
 
 impl Scan {

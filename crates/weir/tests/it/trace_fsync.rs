@@ -238,6 +238,55 @@ fn root_alone_syncs_through_io_uring_are_counted_and_said_not_to_be_followed() {
     assert_eq!(report["losses"]["ring_syncs"], syncs, "{report}");
 }
 
+/// More threads than the programs have places for: each syncs once and sleeps. Then somebody else commits.
+const CROWD: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int file, synced;
+static void *sleeper(void *nothing)
+{
+    fsync(file);
+    __atomic_fetch_add(&synced, 1, __ATOMIC_SEQ_CST);
+    pause();
+    return nothing;
+}
+int main(void)
+{
+    enum { CROWD = 8400 };
+    pthread_attr_t small;
+    pthread_t thread;
+    file = open("crowd.file", O_CREAT | O_RDWR, 0600);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 32 << 10);
+    for (int i = 0; i < CROWD; i++)
+        if (pthread_create(&thread, &small, sleeper, 0))
+            return 1;
+    while (__atomic_load_n(&synced, __ATOMIC_SEQ_CST) < CROWD)
+        usleep(1000);
+    return system("dd if=/dev/zero of=data bs=4k count=20 oflag=dsync status=none") != 0;
+}
+"#;
+
+#[test]
+fn root_alone_sleeping_threads_take_no_place_from_who_commits() {
+    let test = "root_alone_sleeping_threads_take_no_place_from_who_commits";
+    if !root_or_say(test, &["clang", "dd", "mkfs.ext4"]) || !describes_its_types() {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    let device = LoopDevice::create(&["fs=ext4", "size=64M"]);
+    fs::write(device.mount().join("crowd.c"), CROWD).unwrap();
+    let mut compiler = Command::new("clang");
+    compiler.args(["-O1", "-pthread", "-o", "crowd", "crowd.c"]).current_dir(device.mount());
+    assert!(compiler.status().unwrap().success());
+    let report = report(&weir.run(&device.mount(), &["trace", "fsync", "--json", "--", "./crowd"]));
+    assert!(calls(&report).contains(&("sync_write".to_string(), 20)), "{:?}", calls(&report));
+    assert_eq!(report["losses"]["tasks"], 0, "{}", report["losses"]);
+}
+
 #[test]
 fn without_privilege_it_says_what_is_missing() {
     let weir = Weir::new();
