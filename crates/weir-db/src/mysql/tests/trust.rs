@@ -10,15 +10,23 @@ use crate::server::{Tls, TlsMode};
 #[path = "../../../tests/support/certificates.rs"]
 mod certificates;
 
+static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+
 /// A folder with certificates. `ca.pem` signed the fake server's, `other.pem` did not.
 fn folder() -> PathBuf {
-    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         certificates::make(folder.path(), "DNS:localhost");
+        // SAFETY: registers a function that lives as long as the process.
+        unsafe { libc::atexit(remove_folder) };
         folder
     });
     folder.path().to_path_buf()
+}
+
+/// A static value is not dropped.
+extern "C" fn remove_folder() {
+    let _ = FOLDER.get().map(|folder| std::fs::remove_dir_all(folder.path()));
 }
 
 /// What a client does whose server greets with `offered`, encrypts where it is asked to, and then asks as `act` does.
