@@ -1,6 +1,8 @@
 //! From parts of syncs and completions to sums.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::ops::Range;
 
 use super::cause::{Completion, Owner, Piece, Relation, cut};
 use super::log::Book;
@@ -17,6 +19,9 @@ use weir_core::target::DeviceNumber;
 const IOS_MAX: usize = 1 << 18;
 /// Room for completions of a device that is kept when a burst is over.
 pub(super) const ROOM_KEPT: usize = 1 << 8;
+/// Completions in the windows of waits that are looked at between two calls of [`Analyst::under_way`]. A thousand threads that sleep in a
+/// sync have each of them in their windows; the time of waits beyond is not explained.
+const VISITS_MAX: usize = 1 << 22;
 /// Syncs under way that are followed.
 const OPEN_MAX: usize = 1 << 14;
 /// Slow syncs kept until somebody takes them.
@@ -79,6 +84,7 @@ pub struct Analyst {
     sampling: Sampling,
     pub(super) ios: HashMap<DeviceNumber, VecDeque<Io>>,
     ios_held: usize,
+    visits_left: Cell<usize>,
     ticked_ns: u64,
     fastest_ns: HashMap<(DeviceNumber, u8, SizeClass), u64>,
     leaves: HashMap<DeviceNumber, Vec<DeviceNumber>>,
@@ -101,6 +107,8 @@ pub struct Analyst {
     pub(super) still: usize,
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
+    /// Waits whose completions were too many to look at.
+    pub(super) waits_forgotten: Cell<u64>,
     pub(super) stacks: u64,
     pub(super) recent: Recent,
     /// Where single syncs and requests are kept, if they are.
@@ -114,6 +122,7 @@ impl Analyst {
             sampling,
             ios: HashMap::new(),
             ios_held: 0,
+            visits_left: Cell::new(VISITS_MAX),
             ticked_ns: 0,
             fastest_ns: HashMap::new(),
             leaves: HashMap::new(),
@@ -133,6 +142,7 @@ impl Analyst {
             still: 0,
             ios_forgotten: 0,
             syncs_forgotten: 0,
+            waits_forgotten: Cell::new(0),
             stacks: 0,
             recent: Recent::default(),
             book: None,
@@ -198,6 +208,9 @@ impl Analyst {
             self.fastest_ns.entry(key).and_modify(|least| *least = took_ns.min(*least)).or_insert(took_ns);
         }
         if let Some(file) = io.file.filter(|file| file.file_system.is_anonymous()) {
+            if self.seen_on.len() >= DEVICES_MAX {
+                self.seen_on.clear();
+            }
             self.seen_on.entry(file.file_system).or_default().insert(io.device);
         }
         // The end of a flush sequence comes again, without data: it was told with the flush.
@@ -237,6 +250,7 @@ impl Analyst {
     /// Whose a piece of a wait was is known when a request completes at its end; so what a sync has waited since
     /// the last completion stays open until the next call, unless this is the `last`.
     pub fn under_way(&mut self, parts: &[Part], now_ns: u64, last: bool) {
+        self.visits_left.set(VISITS_MAX);
         for part in parts {
             let Some(mut open) = self.opened(part) else { continue };
             let until_ns = if last { now_ns } else { self.settled(part, &open, now_ns) };
@@ -283,12 +297,18 @@ impl Analyst {
             Sender { bytes: sender.bytes.saturating_sub(before), ..sender }
         });
         self.senders = fresh.filter(|sender| sender.bytes > 0 && self.is_watched(sender.device)).collect();
+        self.senders.sort_by_key(|sender| std::cmp::Reverse(sender.bytes));
     }
 
     /// Whether a device serves any sync that was seen.
     fn is_watched(&self, device: DeviceNumber) -> bool {
         self.leaves.iter().any(|(top, leaves)| *top == device || leaves.contains(&device))
             || self.seen_on.values().any(|devices| devices.contains(&device))
+    }
+
+    /// What was told and not kept so far: completions, syncs, and waits that were not explained.
+    pub fn forgotten(&self) -> u64 {
+        self.ios_forgotten + self.syncs_forgotten + self.waits_forgotten.get()
     }
 
     /// The slow syncs since the last call.
@@ -319,7 +339,9 @@ impl Analyst {
     fn settled(&self, part: &Part, open: &Open, now_ns: u64) -> u64 {
         let Some(wait) = part.waits.last().filter(|wait| wait.end_ns >= now_ns) else { return now_ns };
         let from_ns = wait.start_ns.max(open.accounted_ns);
-        self.completions(part, from_ns, now_ns).last().map_or(from_ns, |last| last.io.complete_ns)
+        let windows =
+            self.windows(part, from_ns, now_ns).filter_map(|(ios, window)| ios.range(window).next_back());
+        windows.map(|io| io.complete_ns).max().unwrap_or(from_ns)
     }
 
     fn opened(&mut self, part: &Part) -> Option<Open> {
@@ -386,6 +408,13 @@ impl Analyst {
             tally.add_plain(Phase::DirtyPause, woken_ns - start_ns);
             return;
         }
+        let visits = self.windows(part, start_ns, woken_ns).map(|(_, window)| window.len()).sum();
+        let Some(visits_left) = self.visits_left.get().checked_sub(visits) else {
+            self.waits_forgotten.set(self.waits_forgotten.get() + 1);
+            tally.add_plain(Phase::Unknown, woken_ns - start_ns);
+            return;
+        };
+        self.visits_left.set(visits_left);
         let completions = self.completions(part, start_ns, woken_ns);
         for completion in &completions {
             if let Relation::Other(owner) = completion.relation {
@@ -414,13 +443,8 @@ impl Analyst {
     /// The completions of a window on the devices under a sync, by time.
     pub(super) fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
         let mut found = Vec::new();
-        for (device, ios) in &self.ios {
-            if !self.serves(*device, part) {
-                continue;
-            }
-            let from = ios.partition_point(|io| io.complete_ns <= start_ns);
-            let inside = ios.iter().skip(from).take_while(|io| io.complete_ns <= end_ns);
-            found.extend(inside.map(|io| Completion {
+        for (ios, window) in self.windows(part, start_ns, end_ns) {
+            found.extend(ios.range(window).map(|io| Completion {
                 io: *io,
                 relation: relation(part, io),
                 fastest_ns: self.fastest(io),
@@ -428,6 +452,20 @@ impl Analyst {
         }
         found.sort_by_key(|completion| completion.io.complete_ns);
         found
+    }
+
+    /// Completions on each device under a sync, and which of them are in a window.
+    fn windows(
+        &self,
+        part: &Part,
+        start_ns: u64,
+        end_ns: u64,
+    ) -> impl Iterator<Item = (&VecDeque<Io>, Range<usize>)> {
+        let serving = self.ios.iter().filter(|(device, _)| self.serves(**device, part));
+        serving.map(move |(_, ios)| {
+            let from = ios.partition_point(|io| io.complete_ns <= start_ns);
+            (ios, from..from.max(ios.partition_point(|io| io.complete_ns <= end_ns)))
+        })
     }
 
     /// Whether requests of a device serve a sync; those of sync(2) may go to any.

@@ -255,7 +255,7 @@ impl Analyst {
         processes.truncate(ANATOMIES_MAX);
         let mut losses = losses;
         losses.ios += self.ios_forgotten;
-        losses.syncs += self.syncs_forgotten;
+        losses.syncs += self.syncs_forgotten + self.waits_forgotten.get();
         Report {
             elapsed_ns,
             all: self.anatomy(&all, None),
@@ -371,7 +371,9 @@ impl Analyst {
             return vec![(unknown, way, 1.0)];
         }
         let placed = |process: &Process| self.process(process.pid, &process.comm);
-        senders.iter().map(|s| (placed(&s.process), way, s.bytes as f64 / all as f64)).collect()
+        // They are sorted: no more are ever listed.
+        let most = senders.iter().take(LISTED_MAX);
+        most.map(|s| (placed(&s.process), way, s.bytes as f64 / all as f64)).collect()
     }
 
     fn places(&self, tally: &Tally, wall_ns: f64) -> Vec<Site> {

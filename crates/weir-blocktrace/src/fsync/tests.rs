@@ -104,6 +104,27 @@ fn time_behind_another_s_requests_is_theirs() {
     assert_eq!((slow.len(), slow[0].took_ns, slow[0].culprits[0].process.pid), (1, 100 * MS, Some(77)));
 }
 
+/// A thousand threads of another account asleep in a sync, beside a busy device.
+#[test]
+fn very_many_waits_are_not_each_held_against_very_many_completions() {
+    let mut analyst = analyst();
+    let data = analyst.site(&DATA);
+    for us in 0..20_000 {
+        analyst.io(Io { complete_ns: MS + us * 1000, issue_ns: MS, ..write(1, DUMP, 77) });
+    }
+    let parts: Vec<Part> =
+        (0..1000).map(|tid| Part { tid, ..part(vec![wait(1, 40, Some(data))], None) }).collect();
+    analyst.under_way(&parts, 40 * MS, true);
+    let all = analyst.report(40 * MS, Losses::default()).all;
+    let forgotten = analyst.forgotten();
+    // 4 million of the 20 are looked at; the rest of the time is not explained.
+    assert_eq!(forgotten, 1000 - (1 << 22) / 20_000);
+    assert!((1.0 - all.explained - 0.97 * forgotten as f64 / 1000.0).abs() < 0.02, "{all:?}");
+    // The next tick has as much again.
+    analyst.under_way(&parts[..1], 41 * MS, true);
+    assert_eq!(analyst.forgotten(), forgotten);
+}
+
 #[test]
 fn a_device_that_serves_many_at_once_is_no_queue() {
     let mut analyst = analyst();

@@ -212,8 +212,7 @@ static __always_inline int ends(void)
 	if (!s || !s->under_way)
 		return 0;
 	finish(s, current_task());
-	/* Threads that synced once and sleep must not take all places. */
-	if (tasks_held > TASKS / 2 && !s->stall_ns)
+	if (s->is_passing && !s->stall_ns)
 		forget(tid);
 	return 0;
 }
@@ -354,6 +353,8 @@ static __always_inline void leaves(struct task_struct___sync *task, u64 now_ns)
 			s->stall_slept_ns = now_ns;
 		} else {
 			stall_over(s);
+			if (s->is_passing)
+				forget(tid);
 		}
 	}
 }
@@ -378,8 +379,11 @@ static __always_inline void comes_back(struct task_struct___sync *task, u64 now_
 	}
 	if (s->under_way == LOOKED_INTO)
 		wait_ends(s, task, now_ns);
-	else if (!s->under_way && s->stall_slept_ns)
+	else if (!s->under_way && s->stall_slept_ns) {
 		stall_ends(s, now_ns);
+		if (s->is_passing)
+			forget(tid);
+	}
 }
 
 SEC("tp_btf/sched_switch")

@@ -63,7 +63,9 @@ static __always_inline struct sync *state_of(u32 tid)
 	if (!bpf_map_update_elem(&tasks, &tid, &blank_sync, BPF_NOEXIST))
 		__sync_fetch_and_add(&tasks_held, 1);
 	s = bpf_map_lookup_elem(&tasks, &tid);
-	if (!s)
+	if (s)
+		s->is_passing = tasks_held > TASKS / 2;
+	else
 		LOSE(LOST_TASK);
 	return s;
 }

@@ -25,9 +25,25 @@ static __always_inline struct page___sync *head_of(struct page___sync *page)
 	return info >= MASKS_FROM ? (void *)((unsigned long)page & info) : (void *)(info - 1);
 }
 
-/* The inode whose page the first part of a bio holds; none for direct I/O and for buffers of a file system's own. */
-static __always_inline struct inode___sync *inode_of(struct bio___sync *bio)
+/* Its value is the kernel's (page-flags.h). */
+enum pageflags___sync { PG_writeback___sync };
+
+static __always_inline bool is_written_back(struct page___sync *head)
 {
+	unsigned long flags = 0;
+
+	bpf_probe_read_kernel(&flags, sizeof(flags), head);
+	return flags >> bpf_core_enum_value(enum pageflags___sync, PG_writeback___sync) & 1;
+}
+
+/*
+ * The inode whose page the first part of a bio holds; none for direct I/O and for buffers of a file system's own. A direct write may
+ * be of a page that a file of somebody else's is mapped to: only what is written back is that file's. (A file system's metadata is
+ * not marked so.)
+ */
+static __always_inline struct inode___sync *inode_of(struct bio___sync *bio, bool is_write)
+{
+	struct inode___sync *host;
 	struct bio_vec___sync *vector;
 	struct page___sync *page;
 	unsigned long mapping;
@@ -45,11 +61,15 @@ static __always_inline struct inode___sync *inode_of(struct bio___sync *bio)
 		return 0;
 	if (!bpf_core_field_exists(page->mapping))
 		return 0;
-	mapping = (unsigned long)BPF_CORE_READ(head_of(page), mapping);
+	page = head_of(page);
+	mapping = (unsigned long)BPF_CORE_READ(page, mapping);
 	/* The two low bits say that it is no file's (page-flags.h, PAGE_MAPPING_FLAGS). */
 	if (!mapping || (mapping & 3))
 		return 0;
-	return BPF_CORE_READ((struct address_space___sync *)mapping, host);
+	host = BPF_CORE_READ((struct address_space___sync *)mapping, host);
+	if (host && is_write && (BPF_CORE_READ(host, i_mode) & S_IFMT_BITS) == S_IFREG_BIT && !is_written_back(page))
+		return 0;
+	return host;
 }
 
 static __always_inline u32 device_of(struct request___sync *rq)
@@ -82,7 +102,7 @@ static __always_inline void sample_submitter(struct bio___sync *bio, u32 device,
 
 	if (bpf_get_prandom_u32() % SUBMITTER_SAMPLE)
 		return;
-	if (key.op == OP_WRITE && inode_of(bio))
+	if (key.op == OP_WRITE && inode_of(bio, true))
 		return;
 	known = bpf_map_lookup_elem(&submitters, &key);
 	if (!known) {
@@ -145,7 +165,7 @@ int BPF_PROG(on_issue, struct request___sync *rq)
 
 static __always_inline void name_owner(struct io *io, struct bio___sync *bio, u64 sector)
 {
-	struct inode___sync *host = inode_of(bio);
+	struct inode___sync *host = inode_of(bio, (io->flags & OP_MASK) == OP_WRITE);
 	struct inode_key key = {};
 	struct dirtier *who;
 	struct mine *mine;

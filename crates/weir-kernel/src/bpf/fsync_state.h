@@ -62,7 +62,7 @@ u32 watched[WATCHED] LINE_OF_ITS_OWN;
 u64 lost[LOSSES];
 /* Threads with a place in `tasks`. */
 enum { TASKS = 8192 };
-u32 tasks_held;
+s32 tasks_held;
 
 struct wait {
 	u64 start_ns;
@@ -105,6 +105,8 @@ struct sync {
 	/* What a skimmed sync is on, and how often its task had slept when it began. */
 	u64 file;
 	u64 sleeps;
+	/* Its place is given up with each end: there were few when it was taken. */
+	u64 is_passing;
 };
 
 /* Short syncs that were not looked into, by length. */

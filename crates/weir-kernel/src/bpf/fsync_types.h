@@ -120,6 +120,7 @@ struct vm_area_struct___sync {
 };
 
 /* A folio's first page; a tail points at it with the lowest bit set. */
+/* Flags come first, in whatever they are wrapped. */
 struct page___sync {
 	unsigned long compound_head;
 	struct address_space___sync *mapping;

@@ -16,7 +16,7 @@ enum { FSYNC = 1, FDATASYNC, WRITE, PWRITEV2, SYNC_FILE_RANGE, MSYNC, SYNCFS, SY
 enum { RWF_SYNCS = 0x2 | 0x4, MS_SYNC_BIT = 4 };
 /* fs.h: opened by O_PATH. */
 enum { FMODE_PATH_BIT = 0x4000 };
-enum { S_IFMT_BITS = 0170000, S_IFBLK_BIT = 0060000 };
+enum { S_IFMT_BITS = 0170000, S_IFBLK_BIT = 0060000, S_IFREG_BIT = 0100000 };
 
 /* What a call is, by its number; 0 for those that do not count. */
 const volatile u8 calls[CALLS];

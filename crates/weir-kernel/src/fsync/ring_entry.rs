@@ -4,13 +4,13 @@ use weir_blocktrace::fsync::{Call, FileId, Io, IoFlags};
 use weir_core::target::DeviceNumber;
 
 /// Length of `struct sync`.
-pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 64;
+pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 72;
 const HEAD_BYTES: usize = 120;
 const WAIT_BYTES: usize = 32;
 const WAITS: usize = 8;
 const IO_BYTES: usize = 72;
 const FRAMES_AT: usize = 24;
-const SLEEPS_AT: usize = SYNC_BYTES - 8;
+const SLEEPS_AT: usize = SYNC_BYTES - 16;
 const COMM_BYTES: usize = 16;
 
 const RECORD_SYNC: u32 = 1;
@@ -52,6 +52,8 @@ pub(super) struct RawSync {
     pub under_way: bool,
     /// Under way, but only its ends are stamped.
     pub skimmed: bool,
+    /// It waits for nothing, and its thread has begun nothing since then.
+    pub idle_since_ns: Option<u64>,
     /// How often its task had slept when it began, where only its ends are stamped; `None` in records of the ring.
     pub sleeps: Option<u64>,
     /// 0 where all of it was looked into.
@@ -111,10 +113,16 @@ pub(super) fn sync(bytes: &[u8]) -> Option<RawSync> {
         waiting_since_ns: Some(u64_at(bytes, 48)?).filter(|ns| *ns != 0),
         under_way: *bytes.get(22)? == LOOKED_INTO,
         skimmed: *bytes.get(22)? == SKIMMED,
+        idle_since_ns: idle_since(bytes),
         sleeps: u64_at(bytes, SLEEPS_AT),
         seen_from_ns: u64_at(bytes, 112)?,
         waits: (0..held).map(wait).collect::<Option<Vec<RawWait>>>()?,
     })
+}
+
+fn idle_since(bytes: &[u8]) -> Option<u64> {
+    let (is_under_way, stalled_ns) = (*bytes.get(22)? != 0, u64_at(bytes, 64)?);
+    (!is_under_way && stalled_ns == 0).then_some(u64_at(bytes, 32)?.max(u64_at(bytes, 40)?))
 }
 
 /// A `struct sync` for a task that was inside a call, asleep, before the programs came.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
@@ -30,6 +30,11 @@ const LOOKED_AT_MAX: usize = 200_000;
 
 /// A sync this long is looked into from here on at the latest, as in `src/bpf/fsync_state.h`.
 const LONG_NS: u64 = 1_000_000;
+/// Stacks of syncs under way that are read at a tick: another account may have thousands.
+const STACKS_READ: usize = 256;
+/// Places in the programs' table. Where more than half are taken, threads that have begun nothing for so long lose theirs.
+const TASKS: i32 = 8192;
+const IDLE_NS: u64 = 10_000_000_000;
 /// For how long those that become long are looked into where one was found to be: until after the next look.
 const FOLLOW_NS: u64 = 2_000_000_000;
 
@@ -148,9 +153,15 @@ impl<'a> FsyncSession<'a> {
     pub fn tick(&mut self, analyst: &mut Analyst, last: bool) -> Result<(), Error> {
         let now_ns = now_ns();
         self.drain(analyst)?;
-        let mut parts = Vec::new();
+        let (mut parts, mut stacks_left) = (Vec::new(), STACKS_READ);
+        let is_crowded = self.tasks_held() > TASKS / 2;
         for bytes in values(&self.skeleton.maps.tasks) {
             let Some(mut sync) = ring_entry::sync(&bytes) else { continue };
+            let idles = |since_ns| now_ns.saturating_sub(since_ns) > IDLE_NS;
+            if is_crowded && sync.idle_since_ns.is_some_and(idles) {
+                self.forget(sync.tid);
+                continue;
+            }
             if sync.skimmed && now_ns.saturating_sub(sync.start_ns) >= LONG_NS {
                 self.follow(&mut sync, now_ns);
             } else if !sync.under_way {
@@ -160,7 +171,7 @@ impl<'a> FsyncSession<'a> {
             let tid = sync.tid;
             let mut part = self.part(sync);
             if let Some(start_ns) = open {
-                part.waits.push(self.open_wait(tid, start_ns, now_ns, analyst));
+                part.waits.push(self.open_wait(tid, start_ns, now_ns, &mut stacks_left, analyst));
             }
             self.meet(&part, analyst);
             parts.push(part);
@@ -264,9 +275,17 @@ impl<'a> FsyncSession<'a> {
     }
 
     /// A wait that has not ended; long ones have the stack they are asleep in now.
-    fn open_wait(&self, tid: u32, start_ns: u64, now_ns: u64, analyst: &mut Analyst) -> Wait {
+    fn open_wait(
+        &self,
+        tid: u32,
+        start_ns: u64,
+        now_ns: u64,
+        stacks_left: &mut usize,
+        analyst: &mut Analyst,
+    ) -> Wait {
         let mut site = None;
-        if now_ns - start_ns >= self.stack_every_ns {
+        if now_ns - start_ns >= self.stack_every_ns && *stacks_left > 0 {
+            *stacks_left -= 1;
             let frames = files::kernel_stack(tid);
             let names: Vec<&str> = frames.iter().map(String::as_str).collect();
             site = (!names.is_empty()).then(|| analyst.site(&names));
@@ -373,12 +392,28 @@ impl<'a> FsyncSession<'a> {
             let key = tid.to_ne_bytes();
             let held = self.skeleton.maps.tasks.lookup(&key, MapFlags::ANY).ok().flatten();
             let stands = held.and_then(|bytes| ring_entry::sync(&bytes)).is_some_and(|sync| sync.under_way);
-            if stands && self.skeleton.maps.tasks.delete(&key).is_ok() {
+            if stands && self.forget(*tid) {
                 watch(&mut self.skeleton, *tid, -1);
                 left += 1;
             }
         }
         add_inside(&mut self.skeleton, 0_u64.wrapping_sub(left));
+    }
+}
+
+impl FsyncSession<'_> {
+    /// Threads with a place in the programs' table.
+    fn tasks_held(&self) -> i32 {
+        self.skeleton.maps.bss_data.as_deref().map_or(0, |data| data.tasks_held)
+    }
+
+    /// Frees a thread's place.
+    fn forget(&mut self, tid: u32) -> bool {
+        let is_gone = self.skeleton.maps.tasks.delete(&tid.to_ne_bytes()).is_ok();
+        if is_gone {
+            add_held(&mut self.skeleton, -1);
+        }
+        is_gone
     }
 }
 
@@ -406,7 +441,16 @@ fn adopt(skeleton: &mut FsyncSkel<'_>, options: &Options) -> Vec<(u32, u32, u64)
         }
     }
     add_inside(skeleton, adopted.len() as u64);
+    add_held(skeleton, adopted.len() as i32);
     adopted
+}
+
+/// Adds to the programs' count of threads with a place.
+fn add_held(skeleton: &mut FsyncSkel<'_>, by: i32) {
+    if let Some(data) = skeleton.maps.bss_data.as_deref_mut() {
+        // SAFETY: as in `add_inside`; the field is an aligned s32.
+        unsafe { AtomicI32::from_ptr(&raw mut data.tasks_held) }.fetch_add(by, Ordering::Relaxed);
+    }
 }
 
 /// Adds to the programs' count of syncs under way, which they change at the same time.

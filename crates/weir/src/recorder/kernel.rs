@@ -178,7 +178,7 @@ impl<'a> Programs<'a> {
         if let Some((session, analyst)) = &mut self.syncs {
             // Pauses of writers are not kept, and syncs through io_uring are no loss of the programs'.
             let losses = session.losses();
-            let lost = losses.tasks + losses.syncs + losses.ios;
+            let lost = losses.tasks + losses.syncs + losses.ios + analyst.forgotten();
             if lost > self.lost_syncs {
                 seen.events.push(lost_event(span, "syncs, or parts of them", lost - self.lost_syncs));
             }

@@ -287,6 +287,73 @@ fn root_alone_sleeping_threads_take_no_place_from_who_commits() {
     assert_eq!(report["losses"]["tasks"], 0, "{}", report["losses"]);
 }
 
+/// Threads that slept in a sync before the trace began are in the table though no program put them there.
+#[test]
+fn root_alone_short_syncs_are_counted_after_those_from_before_have_ended() {
+    let test = "root_alone_short_syncs_are_counted_after_those_from_before_have_ended";
+    if !root_or_say(test, &["python3", "mkfs.ext4"]) || !describes_its_types() {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    let slow = LoopDevice::create(&["fs=ext4", "size=64M", "write_iops=20"]);
+    let fast = LoopDevice::create(&["fs=ext4", "size=64M"]);
+    let sleepers = "import os,sys,threading,time\n\
+                    end=time.time()+4\n\
+                    def sleep(n):\n \
+                    f=os.open(f'{sys.argv[1]}/{n}',66)\n \
+                    while time.time()<end: os.pwrite(f,b'x'*4096,0); os.fsync(f)\n\
+                    all=[threading.Thread(target=sleep,args=(n,)) for n in range(40)]\n\
+                    [t.start() for t in all]; [t.join() for t in all]";
+    let mut sleepers =
+        Running(Command::new("python3").args(["-c", sleepers]).arg(slow.mount()).spawn().unwrap());
+    wait_until(|| {
+        let tasks = format!("/proc/{}/task", sleepers.0.id());
+        fs::read_dir(tasks).is_ok_and(|tasks| tasks.count() > 40)
+    });
+    let short = "import os,time\nf=os.open('short',66); os.write(f,b'x'); os.fsync(f)\n\
+                 end=time.time()+8\nwhile time.time()<end: os.fsync(f)";
+    let mut short =
+        Running(Command::new("python3").args(["-c", short]).current_dir(fast.mount()).spawn().unwrap());
+    let report = report(&weir.run(&fast.mount(), &["trace", "fsync", "--json", "--duration", "7s"]));
+    let _ = (sleepers.0.wait(), short.0.wait());
+    let [counted, all] = ["skimmed", "syncs"].map(|key| report["all"][key].as_u64().unwrap());
+    // After the sleepers, too: they end in the middle of it.
+    assert!(counted > all / 5 * 4, "{counted} of {all}");
+}
+
+/// Past the page cache a file's mapping can be written from, whoever wrote the file.
+#[test]
+fn root_alone_direct_writes_of_another_s_pages_are_the_writer_s() {
+    let test = "root_alone_direct_writes_of_another_s_pages_are_the_writer_s";
+    if !root_or_say(test, &["python3", "mkfs.ext4"]) || !describes_its_types() {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    let device = LoopDevice::create(&["fs=ext4", "size=64M", "direct=on", "write_iops=300"]);
+    let program = "import os,mmap,time\n\
+                   def name(n): open('/proc/self/comm','w').write(n)\n\
+                   end=time.time()+4\n\
+                   if os.fork()==0:\n \
+                   name('victimd'); f=os.open('v',66); os.write(f,b'x'*65536); os.fsync(f); time.sleep(5); os._exit(0)\n\
+                   time.sleep(1)\n\
+                   if os.fork()==0:\n \
+                   name('evild'); m=mmap.mmap(os.open('v',os.O_RDONLY),65536,prot=mmap.PROT_READ); d=os.open('e',66|os.O_DIRECT)\n \
+                   while time.time()<end: os.pwritev(d,[m],0)\n \
+                   os._exit(0)\n\
+                   name('dbd'); f=os.open('d',66|os.O_DSYNC)\n\
+                   while time.time()<end: os.pwrite(f,b'x'*4096,0)\n\
+                   os.wait(); os.wait()";
+    let report =
+        report(&weir.run(&device.mount(), &["trace", "fsync", "--json", "--", "python3", "-c", program]));
+    let processes = report["processes"].as_array().unwrap();
+    let database = processes.iter().find(|process| process["process"]["comm"] == "dbd").unwrap();
+    let culprits = database["culprits"].as_array().unwrap();
+    let of = |name: &str| culprits.iter().find(|culprit| culprit["process"]["comm"] == name);
+    assert!(of("victimd").is_none() && of("evild").is_some(), "{culprits:?}");
+}
+
 #[test]
 fn without_privilege_it_says_what_is_missing() {
     let weir = Weir::new();
