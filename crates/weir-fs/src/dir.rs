@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use crate::owner::{caller, trusted};
-use crate::resolve::{check_name, open_below};
+use crate::owner::{caller, served, trusted};
+use crate::resolve::{check_name, open_below, open_same_mount};
 
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +127,7 @@ impl Dir {
     /// # Errors
     /// [`crate::Distrust`] as `PermissionDenied`.
     pub fn check_trusted(&self) -> io::Result<()> {
+        served(&self.file)?;
         Ok(trusted(&self.metadata()?)?)
     }
 
@@ -147,6 +148,16 @@ impl Dir {
         let path = path.as_ref();
         let file = open_below(&self.file, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
         Ok(Dir { file, path: self.path.join(path) })
+    }
+
+    /// The same of one name, and not across a mount: what another account mounted there need not answer.
+    ///
+    /// # Errors
+    /// As [`Dir::subdir`]; `CrossesDevices` where something is mounted there.
+    pub fn subdir_here(&self, name: impl AsRef<OsStr>) -> io::Result<Dir> {
+        let name = name.as_ref();
+        let file = open_same_mount(&self.file, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        Ok(Dir { file, path: self.path.join(name) })
     }
 
     /// Makes a folder with exactly these permission bits and opens it.
@@ -270,6 +281,7 @@ impl Dir {
     /// Also [`crate::Distrust`] as `PermissionDenied`.
     pub fn open_trusted_file(&self, path: impl AsRef<Path>, access: Access) -> io::Result<File> {
         let file = self.open_file(path, access)?;
+        served(&file)?;
         trusted(&file.metadata()?)?;
         Ok(file)
     }

@@ -1,8 +1,9 @@
 //! The rule of owners: whose files and folders may be believed.
 
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -15,6 +16,8 @@ pub enum Distrust {
     Owner(u32),
     /// Its group or everybody may write to it; these are its permission bits.
     Writable(u32),
+    /// A program of this account serves its file system, and says of it what it likes.
+    Served(u32),
 }
 
 impl fmt::Display for Distrust {
@@ -23,6 +26,7 @@ impl fmt::Display for Distrust {
             Distrust::Owner(uid) => {
                 write!(f, "it belongs to account {uid}, which may change it at any moment")
             }
+            Distrust::Served(uid) => write!(f, "a program of account {uid} serves its file system"),
             Distrust::Writable(mode) => write!(f, "other accounts may write to it (mode {mode:04o})"),
         }
     }
@@ -45,6 +49,34 @@ impl From<Distrust> for io::Error {
 /// Why not.
 pub fn trusted(data: &Metadata) -> Result<(), Distrust> {
     judge(data.uid(), data.mode(), caller())
+}
+
+/// Whether owner and mode of an open file, or of a place that was found, are the kernel's word, or root's or the caller's: not those
+/// of a FUSE mount that another account made for all (`allow_other`). Asks the file system nothing.
+///
+/// # Errors
+/// Whose it is, or that it is not known.
+pub(crate) fn served(file: &File) -> io::Result<()> {
+    // Where there is no /proc there are no accounts beside this one either: a chroot, the first moments of a boot.
+    let Ok(about) = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())) else {
+        return Ok(());
+    };
+    let Some(mount) = about.lines().find_map(|line| line.strip_prefix("mnt_id:")) else { return Ok(()) };
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    match server_of(&mounts, mount.trim()).filter(|account| *account != 0 && *account != caller()) {
+        Some(account) => Err(Distrust::Served(account).into()),
+        None => Ok(()),
+    }
+}
+
+/// The account whose program serves a mount; `None` where it is no FUSE mount. (virtiofs is the hypervisor's.)
+fn server_of(mounts: &str, mount: &str) -> Option<u32> {
+    let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;
+    let mut system = line.split_once(" - ")?.1.split(' ');
+    let kind = system.next()?;
+    let options = system.nth(1)?;
+    let account = options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok());
+    kind.starts_with("fuse").then(|| account.unwrap_or(u32::MAX))
 }
 
 /// The account whose rights this process acts with.
@@ -96,6 +128,7 @@ fn chain(path: &Path, judge: impl Fn(&Metadata) -> Result<(), Distrust>) -> io::
             _ => rustix::fs::open("/", flags, Mode::empty()),
         };
         let file = File::from(file?);
+        served(&file)?;
         let data = file.metadata()?;
         if data.is_symlink() {
             return Err(io::Error::other(format!("{} became a link meanwhile", at.display())));
@@ -153,6 +186,25 @@ mod tests {
         assert_eq!(judge_lasting(0, 0o041_777, 0), Ok(()));
         assert_eq!(judge_lasting(0, 0o040_777, 0), Err(Distrust::Writable(0o777)));
         assert_eq!(judge_lasting(1000, 0o041_777, 0), Err(Distrust::Owner(1000)));
+    }
+
+    #[test]
+    fn a_program_of_another_account_is_no_witness() {
+        let mounts = "43 30 0:39 / / rw - ext4 /dev/sda rw\n\
+                      44 43 0:41 / /home/eve/trap rw - fuse.trap trap rw,user_id=1234,group_id=1234,allow_other\n\
+                      45 43 0:42 / /mnt/s3 rw - fuse.s3fs s3fs rw,user_id=0,group_id=0\n\
+                      46 43 0:43 / /share rw - virtiofs share rw\n\
+                      47 43 0:44 / /odd rw - fuse odd rw\n";
+        for (mount, expected) in [
+            ("43", None),
+            ("44", Some(1234)),
+            ("45", Some(0)),
+            ("46", None),
+            ("47", Some(u32::MAX)),
+            ("4", None),
+        ] {
+            assert_eq!(server_of(mounts, mount), expected, "{mount}");
+        }
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Private {
         if !is_name(name, kind) {
             return Err(unproven("its name is another"));
         }
-        let dir = parent.subdir(name)?;
+        let dir = parent.subdir_here(name)?;
         let data = dir.metadata()?;
         if data.uid() != caller() || data.mode() & 0o022 != 0 {
             return Err(unproven("another account can change it"));
@@ -166,7 +166,7 @@ fn remove(parent: &Dir, dir: &Dir, name: &OsStr) -> io::Result<()> {
 
 /// A kill between making a folder and marking it leaves it empty, or with an empty marker. Nothing else is removed.
 fn remove_unmarked(parent: &Dir, name: &OsStr) -> io::Result<()> {
-    let dir = parent.subdir(name)?;
+    let dir = parent.subdir_here(name)?;
     let data = dir.metadata()?;
     let settled = data.modified()?.elapsed().is_ok_and(|age| age > SETTLING);
     if data.uid() != caller() || data.mode() & 0o022 != 0 || !settled {

@@ -48,18 +48,21 @@ fn step_by_step(folder: &File, path: &Path, flags: OFlags, mode: Mode, same_moun
         above = Some(File::from(rustix::fs::openat(from, part, through, Mode::empty())?));
     }
     let from = above.as_ref().unwrap_or(folder);
-    let opened = File::from(rustix::fs::openat(from, last, flags, mode)?);
-    if same_mount && mount_of(&opened)? != mount_of(folder)? {
+    let is_here = |there: &File| Ok::<_, io::Error>(!same_mount || mount_of(there)? == mount_of(folder)?);
+    // To open what is mounted may take as long as its owner likes; to find it does not.
+    let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if same_mount && !is_here(&File::from(rustix::fs::openat(from, last, place, Mode::empty())?))? {
         return Err(Errno::XDEV.into());
     }
-    Ok(opened)
+    let opened = File::from(rustix::fs::openat(from, last, flags, mode)?);
+    if is_here(&opened)? { Ok(opened) } else { Err(Errno::XDEV.into()) }
 }
 
 /// Device and, where the kernel tells it (5.8), the mount.
 fn mount_of(file: &File) -> io::Result<(u32, u32, u64)> {
     use rustix::fs::{AtFlags, StatxFlags, statx};
     let flags = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-    let answer = statx(file, "", AtFlags::EMPTY_PATH, flags)?;
+    let answer = statx(file, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, flags)?;
     let known = answer.stx_mask & StatxFlags::MNT_ID.bits() != 0;
     Ok((answer.stx_dev_major, answer.stx_dev_minor, if known { answer.stx_mnt_id } else { 0 }))
 }

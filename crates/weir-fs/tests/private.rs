@@ -239,3 +239,23 @@ fn threads_may_make_one_folder_at_the_same_time() {
         });
     }
 }
+
+/// It may be a file system of another account's program, which need not answer.
+#[test]
+fn root_what_is_mounted_at_a_name_of_weir_s_is_not_opened() {
+    if !root_or_say("root_what_is_mounted_at_a_name_of_weir_s_is_not_opened") {
+        return;
+    }
+    let parent = tempfile::tempdir().unwrap();
+    left(parent.path(), NAME, None);
+    let folder = parent.path().join(NAME);
+    let mut mount = std::process::Command::new("mount");
+    assert!(mount.args(["-t", "tmpfs", "-o", "mode=700", "weir"]).arg(&folder).status().unwrap().success());
+    fs::write(folder.join(MARKER), CONTENT).unwrap();
+    let dir = Dir::open(parent.path()).unwrap();
+    let proven = Private::prove(&dir, NAME.as_ref(), "bench").map(|mut proven| proven.keep());
+    let removed = Private::remove_abandoned(&dir, "bench");
+    assert!(std::process::Command::new("umount").arg(&folder).status().unwrap().success());
+    assert_eq!(proven.map_err(|error| error.kind()), Err(std::io::ErrorKind::CrossesDevices));
+    assert!(removed.is_empty(), "{removed:?}");
+}

@@ -89,7 +89,7 @@ impl Host {
         self.tree.line(&format!("/proc/{task}/comm"))
     }
 
-    /// The account of a process; root's where it has made itself unreadable (prctl(2), PR_SET_DUMPABLE).
+    /// The account that a process acts as.
     pub fn account_of(&self, process: u32) -> Option<u32> {
         let folder = self.tree.real(&format!("/proc/{process}"));
         folder.metadata().ok().map(|facts| facts.uid())

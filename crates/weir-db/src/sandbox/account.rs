@@ -161,7 +161,7 @@ impl Account {
 
 /// Joins a session keyring of its own: whoever holds one uses its keys, whatever account it becomes. A kernel without
 /// keys, or a container that forbids them, has none to leave.
-fn leave_keys() {
+pub(super) fn leave_keys() {
     /// linux/keyctl.h.
     const JOIN_SESSION_KEYRING: libc::c_long = 1;
     let unnamed: *const libc::c_char = std::ptr::null();

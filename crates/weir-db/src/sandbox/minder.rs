@@ -16,6 +16,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, kill_process_group, pidfd_send_signal};
 
+use super::account::leave_keys;
 use super::layout::{Layout, NAMES};
 use super::quarters::path_of_programs;
 use super::spawn::{self, Running};
@@ -32,7 +33,7 @@ const CHANNEL: libc::c_int = 3;
 /// Folders of the account are closed to others first, who may have moved there what is not theirs to remove: folders of
 /// other accounts stay. They are not entered: what a name in one means, its owner may change. So may any process of the
 /// account, of those that are entered; and a set-user-id program of its makes one out of anybody's. So all of this is done with the
-/// account's own permissions.
+/// account's own permissions, from within: it need not be let through the folders above.
 const SCRIPT: &str = r#"
 as() {
   uid=$1 && shift
@@ -40,12 +41,15 @@ as() {
   setpriv --reuid "$uid" --regid 65534 --clear-groups --no-new-privs -- "$@"
 }
 own() {
-  as "$2" find "$1" -xdev -type d ! -user "$2" -prune -o -type d -exec chmod 700 {} \;
-  as "$2" find "$1" -xdev -mindepth 1 -type d ! -user "$2" -prune -o ! -type d -exec rm -f -- {} +
-  passes=0
-  while [ $passes -lt 64 ] && [ -n "$(as "$2" find "$1" -xdev -mindepth 1 -type d ! -user "$2" -prune -o -type d -exec rmdir -- {} \; -print)" ]; do
-    passes=$((passes + 1))
-  done
+  (
+    cd -P -- "$1" || exit
+    as "$2" find . -xdev -type d ! -user "$2" -prune -o -type d -exec chmod 700 {} \;
+    as "$2" find . -xdev -mindepth 1 -type d ! -user "$2" -prune -o ! -type d -exec rm -f -- {} +
+    passes=0
+    while [ $passes -lt 64 ] && [ -n "$(as "$2" find . -xdev -mindepth 1 -type d ! -user "$2" -prune -o -type d -exec rmdir -- {} \; -print)" ]; do
+      passes=$((passes + 1))
+    done
+  )
   rmdir -- "$1"
 } 2>/dev/null
 own "$3/s" "$6"
@@ -140,6 +144,7 @@ impl Minder {
 /// Out of reach of a terminal's Ctrl-C, with nothing open but the channel.
 fn come_away(dir: BorrowedFd<'_>, null: &File, far: &OwnedFd) -> io::Result<()> {
     rustix::process::setsid()?;
+    leave_keys();
     rustix::thread::set_name(c"weir-minder")?;
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
         // SAFETY: takes numbers.
@@ -228,6 +233,8 @@ mod tests {
         for name in ["box/data", "box/data/sub", "box/data/sub/file", "run/s"] {
             chown(at(name), Some(NOBODY), Some(NOBODY)).unwrap();
         }
+        // As a folder that the caller had made before.
+        fs::set_permissions(at("box"), fs::Permissions::from_mode(0o700)).unwrap();
         let (log, rm) = (at("log"), at("bin/rm"));
         fs::write(&log, "").unwrap();
         fs::set_permissions(&log, fs::Permissions::from_mode(0o666)).unwrap();
@@ -240,8 +247,8 @@ mod tests {
         shell.args(["-", "made", &NOBODY.to_string()]).env("PATH", path);
         assert!(shell.current_dir(at("box")).status().unwrap().success());
         let text = fs::read_to_string(&log).unwrap();
-        let removed: Vec<_> = text.lines().filter(|line| line.contains("./data/sub/file")).collect();
-        assert_eq!(removed, [format!("{NOBODY} -f -- ./data/sub/file")]);
+        let removed: Vec<_> = text.lines().filter(|line| line.contains("./sub/file")).collect();
+        assert_eq!(removed, [format!("{NOBODY} -f -- ./sub/file")]);
         assert!(!at("box").exists() && !at("run").exists(), "something is left");
     }
 }

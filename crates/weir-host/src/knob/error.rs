@@ -17,6 +17,14 @@ pub enum KnobError {
     /// The settings do not make a plan; each reason stands for itself.
     #[error("{}", .0.iter().map(Refusal::to_string).collect::<Vec<_>>().join("; "))]
     Planned(Vec<Refusal>),
+    /// A cgroup's memory.high is a limit already.
+    #[error("{knob} is {value}: its restoration could wait for those in the cgroup")]
+    Limited {
+        /// It.
+        knob: KnobName,
+        /// As it is.
+        value: Value,
+    },
     /// Another change uses the same knob.
     #[error("{knob} is in use by another weir (process {pid}, for {} s now)", since.as_secs())]
     Held {

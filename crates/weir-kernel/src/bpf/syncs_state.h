@@ -17,7 +17,7 @@ enum { WB_RECLAIMABLE_STAT, WB_WRITEBACK_STAT };
 /* The uapi's IORING_OP_FSYNC; of an operation's flags IOSQE_CQE_SKIP_SUCCESS. */
 enum { RING_FSYNC = 3, RING_SILENT = 1 << 6 };
 
-/* Places follow from it: nobody can choose ids that crowd those of others out. */
+/* Drawn at the start. Places follow from it: nobody can choose ids that crowd those of others out. */
 const volatile u64 seed;
 /* The process that reads all this: its own syncs are its heartbeat. */
 const volatile u32 own_tgid;
@@ -151,6 +151,15 @@ static __always_inline void lose(u32 what)
 		__sync_fetch_and_add(&s->lost[what], 1);
 }
 
+/* A finalizer of MurmurHash3 (Appleby): which keys fall together, depends on all bits of the seed. */
+static __always_inline u32 mixed(u64 key)
+{
+	key ^= seed;
+	key = (key ^ key >> 33) * 0xff51afd7ed558ccdULL;
+	key = (key ^ key >> 33) * 0xc4ceb9fe1a85ec53ULL;
+	return key ^ key >> 33;
+}
+
 /*
  * Tables with PROBES places behind a hash. A place is taken by its key; two processors that want the same one are told
  * apart by the exchange. Two that take one for the same key get the same: the first free place, or the one that the other
@@ -159,7 +168,7 @@ static __always_inline void lose(u32 what)
 #define FIND(table, type, field, key, entries) \
 	({ \
 		struct type *found = 0; \
-		u32 hash = hash_of((key) ^ seed); \
+		u32 hash = mixed(key); \
 		for (u32 probe = 0; probe < PROBES && !found; probe++) { \
 			u32 at = (hash + probe) % (entries); \
 			struct type *place = bpf_map_lookup_elem(&table, &at); \
@@ -172,7 +181,7 @@ static __always_inline void lose(u32 what)
 #define TAKE(table, type, field, key, entries) \
 	({ \
 		struct type *taken = 0; \
-		u32 hash = hash_of((key) ^ seed); \
+		u32 hash = mixed(key); \
 		for (u32 probe = 0; probe < PROBES && !taken; probe++) { \
 			u32 at = (hash + probe) % (entries); \
 			struct type *place = bpf_map_lookup_elem(&table, &at); \

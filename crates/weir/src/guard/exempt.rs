@@ -1,15 +1,21 @@
 //! Who must not be held by the limit of a cgroup that bulk writers are in.
 
+use std::collections::{HashMap, HashSet};
+
+use weir_control::Writer;
 use weir_host::{Host, IoCgroup};
 
 /// Processes that are to be protected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exempt {
     /// Those that are known.
-    pub processes: Vec<u32>,
+    pub processes: HashSet<u32>,
     /// There may be others: more processes sync than can be followed.
     pub are_not_all: bool,
 }
+
+/// Of a cgroup's bulk bytes an account has written at least one in so many, if it is one of its bulk writers.
+const PART: u64 = 4;
 
 /// Somebody in a cgroup whom no limit of its bulk writers may hold, by name: the protected, the guard itself, and processes of
 /// other accounts than theirs. Where it has too many groups to look through, or processes are not known, anybody may be.
@@ -20,29 +26,34 @@ pub fn shared_with(host: &Host, group: &IoCgroup, exempt: &Exempt, accounts: &[u
     let Some(inside) = host.processes_in(group) else {
         return Some("more groups than can be looked into".to_string());
     };
+    // sshd, login and su of a session are root's, and serve it alone.
+    let is_session = session_of(group.path()).is_some_and(|account| accounts.contains(&account));
+    let is_known = |account: u32| accounts.contains(&account) || (is_session && account == 0);
     let is_exempt = |pid: &u32| exempt.processes.contains(pid) || *pid == std::process::id();
-    let is_stranger = |pid: &u32| host.account_of(*pid).is_some_and(|account| !accounts.contains(&account));
-    let found = inside.iter().find(|pid| is_exempt(pid)).or_else(|| {
-        let is_for_one = is_scope(group.path());
-        inside.iter().find(|pid| !is_for_one && is_stranger(pid))
-    })?;
+    let is_stranger = |pid: &u32| host.account_of(*pid).is_some_and(|account| !is_known(account));
+    let found = inside.iter().find(|pid| is_exempt(pid) || is_stranger(pid))?;
     Some(host.name_of(*found).unwrap_or(format!("process {found}")))
 }
 
-/// The accounts of bulk writers, and root's: its processes are in the cgroups of all (`sshd`, `cron`).
-pub fn accounts_of(host: &Host, writers: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut accounts: Vec<u32> = writers.filter_map(|pid| host.account_of(pid)).collect();
-    accounts.push(0);
-    accounts.sort_unstable();
-    accounts.dedup();
-    accounts
+/// The accounts of a cgroup's bulk writers. One that wrote a few bytes beside them is none.
+pub fn accounts_of<'a>(host: &Host, writers: impl Iterator<Item = &'a Writer>) -> Vec<u32> {
+    let mut bytes: HashMap<u32, u64> = HashMap::new();
+    for writer in writers {
+        if let Some(account) = host.account_of(writer.pid) {
+            *bytes.entry(account).or_default() += writer.bytes;
+        }
+    }
+    let all: u64 = bytes.values().sum();
+    bytes.retain(|_, bytes| *bytes >= (all / PART).max(1));
+    bytes.into_keys().collect()
 }
 
-/// Whether a cgroup is, or lies in, a scope of the system's manager (systemd.scope(5)): it is made for one session, one
-/// container. What a service starts may be of any account: jobs of cron, programs of a web server.
-fn is_scope(path: &str) -> bool {
-    let unit = path.split('/').find(|part| !part.is_empty() && !part.ends_with(".slice"));
-    unit.is_some_and(|unit| unit.ends_with(".scope"))
+/// Whose log-in session a cgroup is, or lies in: systemd-logind makes them below the account's slice.
+fn session_of(path: &str) -> Option<u32> {
+    let mut parts = path.strip_prefix("/user.slice/user-")?.split('/');
+    let account = parts.next()?.strip_suffix(".slice")?.parse().ok()?;
+    let unit = parts.next()?;
+    (unit.starts_with("session-") && unit.ends_with(".scope")).then_some(account)
 }
 
 #[cfg(test)]
@@ -50,16 +61,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scope_is_the_units_own_and_not_a_name_below_a_service() {
+    fn a_session_is_the_log_in_manager_s() {
         for (path, expected) in [
-            ("/user.slice/user-1000.slice/session-3.scope", true),
-            ("/system.slice/docker-4f2a.scope/inner", true),
-            ("/system.slice/cron.service", false),
-            ("/system.slice/cron.service/mine.scope", false),
-            ("/kubepods.slice/pod7", false),
-            ("/", false),
+            ("/user.slice/user-1000.slice/session-3.scope", Some(1000)),
+            ("/user.slice/user-1000.slice/session-3.scope/inner", Some(1000)),
+            ("/user.slice/user-1000.slice/user@1000.service/session-3.scope", None),
+            ("/system.slice/docker-4f2a.scope", None),
+            ("/system.slice/cron.service", None),
+            ("/", None),
         ] {
-            assert_eq!(is_scope(path), expected, "{path}");
+            assert_eq!(session_of(path), expected, "{path}");
         }
     }
 }

@@ -192,7 +192,7 @@ impl Device {
                 (writer, with_limit)
             })
             .collect();
-        let accounts = accounts_of(host, found.iter().map(|(writer, _)| writer.pid));
+        let accounts = accounts_of(host, found.iter().map(|(writer, _)| writer));
         let lodging = |(group, _): &(IoCgroup, KnobName)| Lodging {
             path: group.path().to_string(),
             is_root: group.is_root(),
@@ -344,7 +344,7 @@ mod tests {
                 let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
                 self.writers.push(&seen, time);
                 let writers = &self.writers;
-                let exempt = || Exempt { processes: vec![DATABASE], are_not_all: false };
+                let exempt = || Exempt { processes: [DATABASE].into(), are_not_all: false };
                 said.extend(self.throttles.sample(0, &mut seen, writers, limits, time, &exempt));
                 // What the control loop does with it.
                 if matches!(said.last(), Some(Switch::Back { .. })) {

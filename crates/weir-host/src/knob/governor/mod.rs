@@ -119,6 +119,7 @@ impl Governor {
         let limits = Cell::new(Limits::default());
         let entry = || {
             let found = hand.read(host)?;
+            is_unlimited(actuator, &hand, &found)?;
             limits.set(saved_limits(host, &hand, &found, floor_bytes)?);
             entry(host, &hand, found, &limits.get(), hangs_after)
         };
@@ -414,6 +415,16 @@ impl Governor {
             }
         }
         entry
+    }
+}
+
+/// What is restored to a cgroup's memory.high must not be a limit: the kernel reclaims memory in that very write, for as long as
+/// those inside like, and whoever writes holds the journal's lock. Its owner may have set one since anybody looked.
+fn is_unlimited(actuator: &Actuator, hand: &Hand, found: &[Value]) -> Result<(), KnobError> {
+    let is_high = |knob: &KnobName| matches!(actuator, Actuator::Private { high, .. } if high == knob);
+    match hand.knobs.iter().zip(found).find(|(knob, value)| is_high(knob) && value.to_string() != "max") {
+        Some((knob, value)) => Err(KnobError::Limited { knob: knob.clone(), value: value.clone() }),
+        None => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use weir_control::Limits;
 use weir_core::target::DeviceNumber;
 use weir_knobs::{Became, Value};
 
-use super::{Actuator, BdiOf, Governor, Move};
+use super::{Actuator, BdiOf, Governor, KnobError, Move};
 use crate::knob::journal::Sync;
 use crate::knob::rollback::{Which, listed, rollback};
 use crate::knob::testing::Machine;
@@ -342,7 +342,7 @@ fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
         (("max", "7:0 wbps=max"), (Some(16), Some(30)), ("16166912", "7:0 wbps=29997739")),
         (("max", "7:0 wbps=max"), (Some(16), None), ("16166912", "7:0 wbps=max")),
         (("max", "7:0 wbps=max"), (None, Some(30)), ("max", "7:0 wbps=29997739")),
-        (("9000000", "7:0 wbps=2000000"), (Some(16), Some(30)), ("9000000", "7:0 wbps=2000000")),
+        (("max", "7:0 wbps=2000000"), (Some(16), Some(30)), ("16166912", "7:0 wbps=2000000")),
     ] {
         let machine = machine();
         machine.set(high, found.0);
@@ -359,7 +359,12 @@ fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
         drop(governor);
         assert_eq!((machine.get(high).as_str(), machine.get(IO_MAX).as_str()), found);
     }
+    // To restore it the kernel would reclaim, for as long as those inside like. Nothing is journaled.
     let machine = machine();
+    machine.set(high, "9000000");
+    let refused = Governor::start(&machine.journal, &machine.host, &actuator(true), 1 << 20);
+    assert!(matches!(refused, Err(KnobError::Limited { .. })));
+    assert!(machine.journaled().is_empty());
     machine.set(high, "max");
     let mut governor = start(&machine, &actuator(false));
     written(governor.set_private(Some(16_000_000), Some(1)).unwrap());

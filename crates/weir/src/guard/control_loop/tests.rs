@@ -112,7 +112,7 @@ impl Choose for Chosen {
         _time: Time,
         exempt: &dyn Fn() -> Exempt,
     ) -> Option<Switch> {
-        assert_eq!(exempt().processes, [PROTECTED]);
+        assert_eq!(exempt().processes, [PROTECTED].into());
         self.next.borrow_mut().take()
     }
 
@@ -143,7 +143,7 @@ impl Sampler for TestSampler {
     }
 
     fn exempt(&self) -> Exempt {
-        Exempt { processes: vec![PROTECTED], are_not_all: false }
+        Exempt { processes: [PROTECTED].into(), are_not_all: false }
     }
 
     fn remarks(&self) -> Vec<String> {

@@ -99,7 +99,7 @@ impl Groups {
                 None if looked == LOOKED_MOST => continue,
                 None => {
                     looked += 1;
-                    let Err(why) = self.take(&group, number, rules, take) else { continue };
+                    let Err(why) = self.take(&group, writers, number, rules, take) else { continue };
                     let why = format!("{} cannot be held alone: {why}", writer.comm);
                     self.refused.insert(group.path().to_string(), (now_ns + AGAIN_NS, why.clone()));
                     why
@@ -120,14 +120,15 @@ impl Groups {
     fn take(
         &mut self,
         group: &IoCgroup,
+        writers: &[Writer],
         number: DeviceNumber,
         rules: &Rules<'_>,
         take: &mut TakePair,
     ) -> Result<(), String> {
         let mut candidate = group.candidate(rules.host);
         candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
-        let homes = self.homes.iter().filter(|(_, home)| home.as_ref() == Some(group));
-        let accounts = accounts_of(rules.host, homes.map(|(pid, _)| *pid));
+        let is_here = |pid: &u32| self.homes.get(pid).is_some_and(|home| home.as_ref() == Some(group));
+        let accounts = accounts_of(rules.host, writers.iter().filter(|writer| is_here(&writer.pid)));
         if !candidate.is_root {
             candidate.shared_with = shared_with(rules.host, group, rules.exempt, &accounts);
         }

@@ -138,7 +138,7 @@ impl Stage {
             let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
             let judged = Judged { kept: Kept::Unknown, need: self.need, oldest_ns: 0 };
             self.writers.push(&seen, time);
-            let exempt = || Exempt { processes: vec![DATABASE], are_not_all: self.are_not_all };
+            let exempt = || Exempt { processes: [DATABASE].into(), are_not_all: self.are_not_all };
             let now = Now { seen: &seen, writers: &self.writers, time, exempt: &exempt };
             said.extend(self.privates.sample(0, &now, judged));
         }
@@ -254,7 +254,7 @@ fn where_not_all_who_sync_are_known_no_cgroup_is_held() {
     assert_eq!(stage.done.borrow().taken.len(), 1, "taken again");
 }
 
-/// A job of cron's beside another account's, in the service's cgroup; beside root's, and in a session of its own.
+/// A job of cron's beside another account's or root's, in the service's cgroup; in a session of its own, and in another's.
 #[test]
 fn root_a_cgroup_of_several_accounts_is_left_alone() {
     const OTHER: u32 = 4_000_077;
@@ -263,9 +263,12 @@ fn root_a_cgroup_of_several_accounts_is_left_alone() {
         return;
     }
     for (account, group, is_held) in [
-        (Some(1001), "backup.service", false),
-        (None, "backup.service", true),
-        (Some(1001), "session-3.scope", true),
+        (1001, "backup.service", false),
+        (0, "backup.service", false),
+        (1000, "backup.service", true),
+        (0, "user.slice/user-1000.slice/session-3.scope", true),
+        (0, "user.slice/user-1001.slice/session-4.scope", false),
+        (1001, "user.slice/user-1001.slice/session-4.scope", false),
     ] {
         let mut stage = Stage::new(&[]);
         stage.put(DD, "dd", group);
@@ -273,9 +276,9 @@ fn root_a_cgroup_of_several_accounts_is_left_alone() {
         stage.set(&format!("/proc/{OTHER}/comm"), "job");
         let of = |pid: u32| stage.folder.path().join(format!("proc/{pid}"));
         std::os::unix::fs::chown(of(DD), Some(1000), None).unwrap();
-        std::os::unix::fs::chown(of(OTHER), account, None).unwrap();
+        std::os::unix::fs::chown(of(OTHER), Some(account), None).unwrap();
         stage.sample(3);
-        assert_eq!(stage.done.borrow().taken.len() == 1, is_held, "{account:?} {group}");
+        assert_eq!(stage.done.borrow().taken.len() == 1, is_held, "{account} {group}");
         let why = stage.privates.remarks(0).join("; ");
         assert_eq!(why.contains("it shares its cgroup with job"), !is_held, "{why}");
     }
