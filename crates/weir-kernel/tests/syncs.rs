@@ -429,16 +429,18 @@ fn root_what_a_program_serves_takes_no_place_of_a_device() {
     assert!(!seen.contains_key(&DeviceNumber { major: 0, minor }), "{seen:?}");
 }
 
-/// Whose `i_rdev` is the device's, and which no sync reaches.
+/// The node of a device that is not opened, which no sync reaches, and a pipe in a folder.
 #[test]
-fn root_syncs_on_no_open_file_are_none() {
-    let Some(device) = Device::create("root_syncs_on_no_open_file_are_none", "ext4") else { return };
+fn root_syncs_of_what_lies_on_no_storage_are_none() {
+    let Some(device) = Device::create("root_syncs_of_what_lies_on_no_storage_are_none", "ext4") else { return };
     let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     let program = "os.write(os.open('a',66),b'x'*100000)\n\
                    d=os.open(sys.argv[1],os.O_PATH)\n\
                    for i in range(50):\n \
                    try: os.fsync(d)\n \
-                   except OSError: pass";
+                   except OSError: pass\n\
+                   os.mkfifo('f'); f=os.open('f',os.O_RDWR|os.O_DSYNC)\n\
+                   for i in range(50): os.write(f,b'x'*100)";
     let number = device.number;
     let node = fs::read_link(format!("/sys/dev/block/{number}")).unwrap();
     let node = std::path::Path::new("/dev").join(node.file_name().unwrap());

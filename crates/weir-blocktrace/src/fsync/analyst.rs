@@ -21,7 +21,7 @@ const IOS_MAX: usize = 1 << 18;
 pub(super) const ROOM_KEPT: usize = 1 << 8;
 /// Completions in the windows of waits that are looked at between two calls of [`Analyst::under_way`]. A thousand threads that sleep in a
 /// sync have each of them in their windows; the time of waits beyond is not explained.
-const VISITS_MAX: usize = 1 << 22;
+const VISITS_MAX: usize = 1 << 21;
 /// Syncs under way that are followed.
 const OPEN_MAX: usize = 1 << 14;
 /// Slow syncs kept until somebody takes them.

@@ -61,7 +61,7 @@ enum { WATCHED = 8192 };
 u32 watched[WATCHED] LINE_OF_ITS_OWN;
 u64 lost[LOSSES];
 /* Threads with a place in `tasks`. */
-enum { TASKS = 8192 };
+enum { TASKS = 8192, PASSING_LOOKS = 64 };
 s32 tasks_held;
 
 struct wait {

@@ -44,16 +44,24 @@ static __always_inline struct file___sync *file_of(u64 fd)
 	return file && BPF_CORE_READ(file, f_mode) & FMODE_PATH_BIT ? 0 : file;
 }
 
+/* A pipe lies on a file system, too, and a write to it is under way for as long as nobody reads. */
+static __always_inline bool is_on_storage(struct file___sync *file)
+{
+	u16 kind = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT_BITS;
+
+	return kind == S_IFREG_BIT || kind == S_IFBLK_BIT;
+}
+
 /* Writes count only where they are to be durable when they return. */
 static __always_inline bool makes_durable(u8 call, struct file___sync *file, struct pt_regs___sync *regs)
 {
 	if (call == MSYNC)
 		return argument(regs, 2) & MS_SYNC_BIT;
-	if (call == PWRITEV2 && (argument(regs, 5) & RWF_SYNCS))
+	if (call != WRITE && call != PWRITEV2)
 		return true;
-	if (call == WRITE || call == PWRITEV2)
-		return file && (BPF_CORE_READ(file, f_flags) & O_DSYNC_BIT);
-	return true;
+	if (!file || !((BPF_CORE_READ(file, f_flags) & O_DSYNC_BIT) || (call == PWRITEV2 && (argument(regs, 5) & RWF_SYNCS))))
+		return false;
+	return is_on_storage(file);
 }
 
 static long vma_found(struct task_struct *task, struct vm_area_struct___sync *vma, struct file___sync **file)

@@ -52,8 +52,6 @@ pub(super) struct RawSync {
     pub under_way: bool,
     /// Under way, but only its ends are stamped.
     pub skimmed: bool,
-    /// It waits for nothing, and its thread has begun nothing since then.
-    pub idle_since_ns: Option<u64>,
     /// How often its task had slept when it began, where only its ends are stamped; `None` in records of the ring.
     pub sleeps: Option<u64>,
     /// 0 where all of it was looked into.
@@ -113,16 +111,17 @@ pub(super) fn sync(bytes: &[u8]) -> Option<RawSync> {
         waiting_since_ns: Some(u64_at(bytes, 48)?).filter(|ns| *ns != 0),
         under_way: *bytes.get(22)? == LOOKED_INTO,
         skimmed: *bytes.get(22)? == SKIMMED,
-        idle_since_ns: idle_since(bytes),
         sleeps: u64_at(bytes, SLEEPS_AT),
         seen_from_ns: u64_at(bytes, 112)?,
         waits: (0..held).map(wait).collect::<Option<Vec<RawWait>>>()?,
     })
 }
 
-fn idle_since(bytes: &[u8]) -> Option<u64> {
+/// The thread of a `struct sync` that waits for nothing, and since when it has begun nothing.
+pub(super) fn idle_since(bytes: &[u8]) -> Option<(u32, u64)> {
     let (is_under_way, stalled_ns) = (*bytes.get(22)? != 0, u64_at(bytes, 64)?);
-    (!is_under_way && stalled_ns == 0).then_some(u64_at(bytes, 32)?.max(u64_at(bytes, 40)?))
+    (!is_under_way && stalled_ns == 0)
+        .then_some((u32_at(bytes, 4)?, u64_at(bytes, 32)?.max(u64_at(bytes, 40)?)))
 }
 
 /// A `struct sync` for a task that was inside a call, asleep, before the programs came.

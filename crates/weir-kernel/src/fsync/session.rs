@@ -35,6 +35,10 @@ const STACKS_READ: usize = 256;
 /// Places in the programs' table. Where more than half are taken, threads that have begun nothing for so long lose theirs.
 const TASKS: i32 = 8192;
 const IDLE_NS: u64 = 10_000_000_000;
+/// Places read by a call.
+const BATCH: u32 = 1024;
+/// Records read in a drain: as many of the shortest as the ring holds. Others may be written as fast as they are read.
+const RECORDS_MOST: usize = 1 << 17;
 /// For how long those that become long are looked into where one was found to be: until after the next look.
 const FOLLOW_NS: u64 = 2_000_000_000;
 
@@ -122,7 +126,10 @@ impl<'a> FsyncSession<'a> {
     /// # Errors
     /// What libbpf said.
     pub fn drain(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
-        self.ring.consume().map_err(failed("read the ring of"))?;
+        let read = self.ring.consume_raw_n(RECORDS_MOST);
+        if read < 0 {
+            return Err(failed("read the ring of")(libbpf_rs::Error::from_raw_os_error(-read)));
+        }
         self.stamp_issues_if_needed()?;
         let records = std::mem::take(&mut self.inbox.borrow_mut().records);
         for record in records {
@@ -156,12 +163,11 @@ impl<'a> FsyncSession<'a> {
         let (mut parts, mut stacks_left) = (Vec::new(), STACKS_READ);
         let is_crowded = self.tasks_held() > TASKS / 2;
         for bytes in values(&self.skeleton.maps.tasks) {
-            let Some(mut sync) = ring_entry::sync(&bytes) else { continue };
-            let idles = |since_ns| now_ns.saturating_sub(since_ns) > IDLE_NS;
-            if is_crowded && sync.idle_since_ns.is_some_and(idles) {
-                self.forget(sync.tid);
+            if is_crowded && let Some(tid) = idler(&bytes, now_ns) {
+                self.forget_idler(tid, now_ns);
                 continue;
             }
+            let Some(mut sync) = ring_entry::sync(&bytes) else { continue };
             if sync.skimmed && now_ns.saturating_sub(sync.start_ns) >= LONG_NS {
                 self.follow(&mut sync, now_ns);
             } else if !sync.under_way {
@@ -407,6 +413,14 @@ impl FsyncSession<'_> {
         self.skeleton.maps.bss_data.as_deref().map_or(0, |data| data.tasks_held)
     }
 
+    /// Frees the place of a thread, unless it has begun something meanwhile.
+    fn forget_idler(&mut self, tid: u32, now_ns: u64) {
+        let held = self.skeleton.maps.tasks.lookup(&tid.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        if held.is_some_and(|bytes| idler(&bytes, now_ns).is_some()) {
+            self.forget(tid);
+        }
+    }
+
     /// Frees a thread's place.
     fn forget(&mut self, tid: u32) -> bool {
         let is_gone = self.skeleton.maps.tasks.delete(&tid.to_ne_bytes()).is_ok();
@@ -487,8 +501,17 @@ fn ring(
     builder.build()
 }
 
+/// The thread of a place, where it has begun nothing for long.
+fn idler(bytes: &[u8], now_ns: u64) -> Option<u32> {
+    let (tid, since_ns) = ring_entry::idle_since(bytes)?;
+    (now_ns.saturating_sub(since_ns) > IDLE_NS).then_some(tid)
+}
+
+/// A walk from key to key begins anew where one is deleted, which any thread may bring about; one by batches does not. The bound is for
+/// those that come while it goes on.
 fn values(map: &impl MapCore) -> Vec<Vec<u8>> {
-    map.keys().filter_map(|key| map.lookup(&key, MapFlags::ANY).ok().flatten()).collect()
+    let all = map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
+    all.map(|all| all.take(2 * TASKS as usize).map(|(_, value)| value).collect()).unwrap_or_default()
 }
 
 /// `struct stall_key` and `struct stall`.

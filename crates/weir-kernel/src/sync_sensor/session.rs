@@ -432,7 +432,7 @@ impl SyncSession {
     /// Frees the places of devices, and of file systems with a bdi of their own, that are gone.
     fn tidy(&mut self) {
         self.disks.clear();
-        for place in self.programs.devices.places() {
+        for (at, place) in self.programs.devices.places().iter().enumerate() {
             let number = ring_entry::number(load(&place.device) as u32);
             let is_there = match number.is_anonymous() {
                 true => load(&place.bdi) != 0,
@@ -440,6 +440,8 @@ impl SyncSession {
             };
             if load(&place.device) != 0 && !is_there {
                 place.release();
+                // Where the same device comes back, it begins at 0.
+                self.devices.remove(&at);
             }
         }
     }
