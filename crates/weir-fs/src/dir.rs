@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use crate::owner::{caller, served, trusted};
+use crate::owner::{caller, trusted};
 use crate::resolve::{check_name, open_below, open_same_mount};
 
 /// What a file is opened for.
@@ -127,8 +127,7 @@ impl Dir {
     /// # Errors
     /// [`crate::Distrust`] as `PermissionDenied`.
     pub fn check_trusted(&self) -> io::Result<()> {
-        served(&self.file)?;
-        Ok(trusted(&self.metadata()?)?)
+        trusted(&self.file)
     }
 
     /// Bytes that this account may still write on its file system.
@@ -281,8 +280,7 @@ impl Dir {
     /// Also [`crate::Distrust`] as `PermissionDenied`.
     pub fn open_trusted_file(&self, path: impl AsRef<Path>, access: Access) -> io::Result<File> {
         let file = self.open_file(path, access)?;
-        served(&file)?;
-        trusted(&file.metadata()?)?;
+        trusted(&file)?;
         Ok(file)
     }
 

@@ -22,7 +22,9 @@ mod stranger;
 
 pub use dir::{Access, Dir, lock, reopen};
 pub use output::Output;
-pub use owner::{Distrust, lasting_chain, regular_file, trusted, trusted_chain, trusted_file};
+pub use owner::{
+    Distrust, lasting_chain, owned, owned_at, regular_file, trusted, trusted_chain, trusted_file,
+};
 pub use private::Private;
 pub use replace::Fresh;
 pub use root::Root;

@@ -43,11 +43,37 @@ impl From<Distrust> for io::Error {
 /// Whether a file or folder is under the control of root or the caller alone: one of them owns it, and neither group
 /// nor others may write to it. (An ACL that lets others write shows in the bits of the group.)
 ///
-/// Ask it of an opened descriptor's metadata. Of a link it says nothing.
+/// Of a link it says nothing.
 ///
 /// # Errors
-/// Why not.
-pub fn trusted(data: &Metadata) -> Result<(), Distrust> {
+/// Why not, as `PermissionDenied`; or what the kernel said.
+pub fn trusted(file: &File) -> io::Result<()> {
+    served(file)?;
+    Ok(judged(&file.metadata()?)?)
+}
+
+/// Whether root or the caller owns a file or folder, whoever else may write to it.
+///
+/// # Errors
+/// As [`trusted`].
+pub fn owned(file: &File) -> io::Result<()> {
+    served(file)?;
+    match judged(&file.metadata()?) {
+        Err(why @ (Distrust::Owner(_) | Distrust::Served(_))) => Err(why.into()),
+        Err(Distrust::Writable(_)) | Ok(()) => Ok(()),
+    }
+}
+
+/// The same of a name: a link itself, or where it leads.
+///
+/// # Errors
+/// As [`trusted`].
+pub fn owned_at(path: &Path, follows: bool) -> io::Result<()> {
+    let more = if follows { OFlags::empty() } else { OFlags::NOFOLLOW };
+    owned(&File::from(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC | more, Mode::empty())?))
+}
+
+fn judged(data: &Metadata) -> Result<(), Distrust> {
     judge(data.uid(), data.mode(), caller())
 }
 
@@ -61,22 +87,40 @@ pub(crate) fn served(file: &File) -> io::Result<()> {
     let Ok(about) = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())) else {
         return Ok(());
     };
-    let Some(mount) = about.lines().find_map(|line| line.strip_prefix("mnt_id:")) else { return Ok(()) };
+    let mount = about.lines().find_map(|line| line.strip_prefix("mnt_id:")).unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    match server_of(&mounts, mount.trim()).filter(|account| *account != 0 && *account != caller()) {
-        Some(account) => Err(Distrust::Served(account).into()),
-        None => Ok(()),
-    }
+    let server = match server_of(&mounts, mount.trim()) {
+        Mounted::Kernel => return Ok(()),
+        Mounted::Program(account) => account,
+        // Its owner may have detached it since it was opened. A chroot's root is not there either.
+        Mounted::Nowhere if rustix::fs::fstatfs(file)?.f_type as u64 != FUSE_MAGIC => return Ok(()),
+        Mounted::Nowhere => u32::MAX,
+    };
+    if server == 0 || server == caller() { Ok(()) } else { Err(Distrust::Served(server).into()) }
 }
 
-/// The account whose program serves a mount; `None` where it is no FUSE mount. (virtiofs is the hypervisor's.)
-fn server_of(mounts: &str, mount: &str) -> Option<u32> {
-    let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;
-    let mut system = line.split_once(" - ")?.1.split(' ');
-    let kind = system.next()?;
-    let options = system.nth(1)?;
-    let account = options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok());
-    kind.starts_with("fuse").then(|| account.unwrap_or(u32::MAX))
+/// fs/fuse/inode.c.
+const FUSE_MAGIC: u64 = 0x6573_5546;
+
+/// Who serves a mount.
+#[derive(Debug, PartialEq, Eq)]
+enum Mounted {
+    Kernel,
+    /// A program of this account.
+    Program(u32),
+    /// It is not in the table.
+    Nowhere,
+}
+
+/// What a table of mounts says of one. (virtiofs is the hypervisor's.)
+fn server_of(mounts: &str, mount: &str) -> Mounted {
+    let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount));
+    let Some((_, system)) = line.and_then(|line| line.split_once(" - ")) else { return Mounted::Nowhere };
+    let mut system = system.split(' ');
+    let is_fuse = system.next().is_some_and(|kind| kind.starts_with("fuse"));
+    let mut options = system.nth(1).unwrap_or_default().split(',');
+    let account = options.find_map(|option| option.strip_prefix("user_id=")?.parse().ok());
+    if is_fuse { Mounted::Program(account.unwrap_or(u32::MAX)) } else { Mounted::Kernel }
 }
 
 /// The account whose rights this process acts with.
@@ -100,7 +144,7 @@ fn judge(owner: u32, mode: u32, caller: u32) -> Result<(), Distrust> {
 /// # Errors
 /// The first file or folder that another account can change, or that cannot be opened.
 pub fn trusted_chain(path: &Path) -> io::Result<PathBuf> {
-    chain(path, trusted)
+    chain(path, judged)
 }
 
 /// The same of a folder in which others may make files, and of folders above it in which they may (`/tmp`): they do not rename or
@@ -160,7 +204,7 @@ pub fn regular_file(path: &Path) -> io::Result<File> {
 /// Also [`Distrust`] as `PermissionDenied`.
 pub fn trusted_file(path: &Path) -> io::Result<File> {
     let file = regular_file(path)?;
-    trusted(&file.metadata()?)?;
+    trusted(&file)?;
     Ok(file)
 }
 
@@ -196,12 +240,13 @@ mod tests {
                       46 43 0:43 / /share rw - virtiofs share rw\n\
                       47 43 0:44 / /odd rw - fuse odd rw\n";
         for (mount, expected) in [
-            ("43", None),
-            ("44", Some(1234)),
-            ("45", Some(0)),
-            ("46", None),
-            ("47", Some(u32::MAX)),
-            ("4", None),
+            ("43", Mounted::Kernel),
+            ("44", Mounted::Program(1234)),
+            ("45", Mounted::Program(0)),
+            ("46", Mounted::Kernel),
+            ("47", Mounted::Program(u32::MAX)),
+            ("4", Mounted::Nowhere),
+            ("", Mounted::Nowhere),
         ] {
             assert_eq!(server_of(mounts, mount), expected, "{mount}");
         }

@@ -95,6 +95,19 @@ impl Host {
         folder.metadata().ok().map(|facts| facts.uid())
     }
 
+    /// The account of a process where it is one's alone: the one that it acts as is the one that started it, and, where that is
+    /// told, the one that logged in. A set-user-id program makes another of the first, and of the second where it likes.
+    pub fn sole_account_of(&self, process: u32) -> Option<u32> {
+        let status = self.tree.text(&format!("/proc/{process}/status")).ok()?;
+        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+        let mut ids = ids.split_whitespace().filter_map(|id| id.parse::<u32>().ok());
+        let account = ids.next()?;
+        // Unset it is the largest number.
+        let login = self.tree.line(&format!("/proc/{process}/loginuid")).and_then(|text| text.parse().ok());
+        let is_login = login.is_none_or(|login: u32| login == account || login == u32::MAX);
+        (ids.all(|id| id == account) && is_login).then_some(account)
+    }
+
     /// Whether a process has a file open that it writes past the page cache (O_DIRECT), among the first 1024 of them, and of no
     /// more than `files`, from which it takes those it looked at: another account's process has as many as it likes. Of those of
     /// other users only root is told.

@@ -152,7 +152,7 @@ impl Store {
         let read = || {
             let folder =
                 Dir::open(path.parent().filter(|at| !at.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
-            weir_fs::trusted(&folder.metadata()?)?;
+            folder.check_trusted()?;
             folder.read_trusted(name_of(path)?, LONGEST.0).map_err(too_long)
         };
         let text = read().map_err(|error| {

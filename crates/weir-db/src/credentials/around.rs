@@ -6,8 +6,6 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use weir_fs::{Distrust, trusted};
-
 use crate::server::Authorities;
 
 /// Where credentials are looked for.
@@ -105,7 +103,7 @@ pub(super) fn read(path: &Path, named: bool) -> io::Result<Found> {
     let file = weir_fs::regular_file(path)?;
     let data = file.metadata()?;
     if !named {
-        check_owners(path, &data)?;
+        check_owners(path, &file)?;
     }
     let mut bytes = Vec::new();
     file.take(LONGEST_BYTES + 1).read_to_end(&mut bytes)?;
@@ -143,16 +141,11 @@ pub fn believed(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Root or the caller owns the file, every folder on the way to it, as it was named and as links lead, and every name of them that is a
 /// link: a stranger's link leads to whichever file of root's suits the stranger, and so does a folder that a stranger can rename.
-fn check_owners(path: &Path, data: &fs::Metadata) -> io::Result<()> {
+fn check_owners(path: &Path, file: &fs::File) -> io::Result<()> {
     let (path, real) = (std::path::absolute(path)?, path.canonicalize()?);
-    let names = path.ancestors().chain(real.ancestors()).map(|part| part.symlink_metadata());
-    let folders = path.ancestors().skip(1).map(fs::metadata);
-    for part in names.chain(folders).chain([Ok(data.clone())]) {
-        if let Err(why @ Distrust::Owner(_)) = trusted(&part?) {
-            return Err(why.into());
-        }
-    }
-    Ok(())
+    path.ancestors().chain(real.ancestors()).try_for_each(|part| weir_fs::owned_at(part, false))?;
+    path.ancestors().skip(1).try_for_each(|folder| weir_fs::owned_at(folder, true))?;
+    weir_fs::owned(file)
 }
 
 /// The same of a file that may be missing, and is left out with a note where it cannot be read or is not believed.

@@ -35,9 +35,10 @@ const CHANNEL: libc::c_int = 3;
 /// account, of those that are entered; and a set-user-id program of its makes one out of anybody's. So all of this is done with the
 /// account's own permissions, from within: it need not be let through the folders above.
 const SCRIPT: &str = r#"
+caller=$(id -u)
 as() {
   uid=$1 && shift
-  [ "$(id -u)" != "$uid" ] || { "$@"; return; }
+  [ "$caller" != "$uid" ] || { "$@"; return; }
   setpriv --reuid "$uid" --regid 65534 --clear-groups --no-new-privs -- "$@"
 }
 own() {

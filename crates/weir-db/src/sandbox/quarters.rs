@@ -88,8 +88,9 @@ impl Quarters {
 
 /// Where this machine's programs are, the user's first.
 pub(super) fn path_of_programs() -> OsString {
-    let Some(mut path) = std::env::var_os("PATH").filter(|path| !path.is_empty()) else { return PATH.into() };
-    path.push(":");
-    path.push(PATH);
-    path
+    let named = std::env::var_os("PATH").unwrap_or_default();
+    // One that follows from where a process stands would be whoever's that place is.
+    let named = std::env::split_paths(&named).filter(|folder| folder.is_absolute());
+    let all = named.chain(std::env::split_paths(PATH));
+    std::env::join_paths(all).unwrap_or_else(|_| PATH.into())
 }

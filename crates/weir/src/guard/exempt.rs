@@ -35,11 +35,12 @@ pub fn shared_with(host: &Host, group: &IoCgroup, exempt: &Exempt, accounts: &[u
     Some(host.name_of(*found).unwrap_or(format!("process {found}")))
 }
 
-/// The accounts of a cgroup's bulk writers. One that wrote a few bytes beside them is none.
+/// The accounts of a cgroup's bulk writers. One that wrote a few bytes beside them is none; nor is one whose process may be another's
+/// by now: who runs a set-user-id program after writing would have written as root.
 pub fn accounts_of<'a>(host: &Host, writers: impl Iterator<Item = &'a Writer>) -> Vec<u32> {
     let mut bytes: HashMap<u32, u64> = HashMap::new();
     for writer in writers {
-        if let Some(account) = host.account_of(writer.pid) {
+        if let Some(account) = host.sole_account_of(writer.pid) {
             *bytes.entry(account).or_default() += writer.bytes;
         }
     }

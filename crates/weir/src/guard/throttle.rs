@@ -304,6 +304,9 @@ mod tests {
             for (pid, comm, group) in [(DD, "dd", "backup"), (DATABASE, "mariadbd", "db"), (CP, "cp", "copy")]
             {
                 stage.set(&format!("/proc/{pid}/comm"), comm);
+                let account = rustix::process::geteuid().as_raw();
+                let ids = format!("Uid:\t{account}\t{account}\t{account}\t{account}\n");
+                stage.set(&format!("/proc/{pid}/status"), &ids);
                 let line = if version == 1 { format!("7:blkio:/{group}") } else { format!("0::/{group}") };
                 stage.set(&format!("/proc/{pid}/cgroup"), &line);
                 stage.set(&format!("/sys/fs/cgroup/{group}/cgroup.procs"), &pid.to_string());

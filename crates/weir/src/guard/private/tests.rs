@@ -66,6 +66,10 @@ struct Stage {
     others: Vec<(u32, u64)>,
 }
 
+fn ids([real, effective, saved, of_files]: [u32; 4]) -> String {
+    format!("Uid:\t{real}\t{effective}\t{saved}\t{of_files}\n")
+}
+
 impl Stage {
     fn new(spare: &[&str]) -> Stage {
         let folder = tempfile::tempdir().unwrap();
@@ -102,6 +106,8 @@ impl Stage {
     fn put(&self, pid: u32, comm: &str, group: &str) {
         self.set(&format!("/proc/{pid}/comm"), comm);
         self.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
+        let account = rustix::process::geteuid().as_raw();
+        self.set(&format!("/proc/{pid}/status"), &format!("Name:\t{comm}\n{}", ids([account; 4])));
         for (file, text) in [
             ("cgroup.procs", pid.to_string().as_str()),
             ("memory.current", "9000000"),
@@ -112,6 +118,11 @@ impl Stage {
         ] {
             self.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
         }
+    }
+
+    fn owns(&self, pid: u32, account: u32) {
+        let process = self.folder.path().join(format!("proc/{pid}"));
+        std::os::unix::fs::chown(process, Some(account), None).unwrap();
     }
 
     fn set(&self, path: &str, text: &str) {
@@ -274,13 +285,39 @@ fn root_a_cgroup_of_several_accounts_is_left_alone() {
         stage.put(DD, "dd", group);
         stage.set(&format!("/sys/fs/cgroup/{group}/cgroup.procs"), &format!("{DD}\n{OTHER}"));
         stage.set(&format!("/proc/{OTHER}/comm"), "job");
-        let of = |pid: u32| stage.folder.path().join(format!("proc/{pid}"));
-        std::os::unix::fs::chown(of(DD), Some(1000), None).unwrap();
-        std::os::unix::fs::chown(of(OTHER), Some(account), None).unwrap();
+        stage.set(&format!("/proc/{DD}/status"), &ids([1000; 4]));
+        stage.owns(DD, 1000);
+        stage.owns(OTHER, account);
         stage.sample(3);
         assert_eq!(stage.done.borrow().taken.len() == 1, is_held, "{account} {group}");
         let why = stage.privates.remarks(0).join("; ");
         assert_eq!(why.contains("it shares its cgroup with job"), !is_held, "{why}");
+    }
+}
+
+/// What an account wrote before it ran su, or sudo: bytes of a process of root's by now, in a cgroup with others of root's.
+#[test]
+fn root_bulk_of_a_process_that_became_another_s_holds_nobody() {
+    const OTHER: u32 = 4_000_077;
+    if !rustix::process::geteuid().is_root() {
+        say!("not run: root_bulk_of_a_process_that_became_another_s_holds_nobody lacks root");
+        return;
+    }
+    for (accounts, login, is_held) in [
+        ([0, 0, 0, 0], None, true),
+        ([0, 0, 0, 0], Some("0"), true),
+        ([0, 0, 0, 0], Some("4294967295"), true),
+        ([1000, 0, 0, 0], None, false),
+        ([0, 0, 0, 0], Some("1000"), false),
+    ] {
+        let mut stage = Stage::new(&[]);
+        stage.put(DD, "dd", "cron.service");
+        stage.set("/sys/fs/cgroup/cron.service/cgroup.procs", &format!("{DD}\n{OTHER}"));
+        stage.set(&format!("/proc/{OTHER}/comm"), "job");
+        stage.set(&format!("/proc/{DD}/status"), &ids(accounts));
+        login.into_iter().for_each(|login| stage.set(&format!("/proc/{DD}/loginuid"), login));
+        stage.sample(3);
+        assert_eq!(stage.done.borrow().taken.len() == 1, is_held, "{accounts:?} {login:?}");
     }
 }
 
