@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Bulk, Writer};
+use super::{Bulk, Life, Writer};
 
 /// The kernel tells late and in lumps which process writes, so it is judged over so long.
 const WINDOW_NS: u64 = 3_000_000_000;
@@ -68,20 +68,20 @@ impl Watch {
     /// Every bulk writer, most first. Another account may have as many as it likes: a flood of many small ones is one all the
     /// same.
     pub fn all_writers(&self) -> Vec<Writer> {
-        let mut by_pid: HashMap<u32, Writer> = HashMap::new();
+        let mut by_life: HashMap<Life, Writer> = HashMap::new();
         for Sender { writer, .. } in self.looks.iter().flat_map(|look| &look.writers) {
             let none = || Writer { bytes: 0, ..writer.clone() };
-            by_pid.entry(writer.pid).or_insert_with(none).bytes += writer.bytes;
+            by_life.entry(writer.life()).or_insert_with(none).bytes += writer.bytes;
         }
-        let mut writers: Vec<Writer> = by_pid.into_values().collect();
+        let mut writers: Vec<Writer> = by_life.into_values().collect();
         writers.sort_by_key(|writer| (std::cmp::Reverse(writer.bytes), writer.pid));
         writers
     }
 
     /// Whether others than these bulk writers flood the device, into the page cache or past it, and write more than these.
-    pub fn is_flooded_by_others(&self, is_one: impl Fn(u32) -> bool) -> bool {
+    pub fn is_flooded_by_others(&self, is_one: impl Fn(Life) -> bool) -> bool {
         let (ours, others): (Vec<Writer>, Vec<Writer>) =
-            self.all_writers().into_iter().partition(|writer| is_one(writer.pid));
+            self.all_writers().into_iter().partition(|writer| is_one(writer.life()));
         let sum = |writers: &[Writer]| writers.iter().map(|writer| writer.bytes).sum::<u64>() as f64;
         let least = LEAST_PER_SECOND * self.elapsed_ns() as f64 / 1e9;
         sum(&others) > least.max(sum(&ours))
@@ -224,7 +224,7 @@ mod tests {
     const LOOK_NS: u64 = 100_000_000;
 
     fn writer(pid: u32, comm: &str, bytes: u64) -> Writer {
-        Writer { pid, comm: comm.to_string(), bytes }
+        Writer { pid, comm: comm.to_string(), bytes, start_ns: 0 }
     }
 
     fn sender(writer: Writer, is_direct: bool) -> Sender {
@@ -273,7 +273,7 @@ mod tests {
         let names: Vec<String> = watch.writers().into_iter().map(|writer| writer.comm).collect();
         assert_eq!(names, ["tar", "dd"]);
         for (ours, by_others) in [(3, true), (4, false), (2, true)] {
-            assert_eq!(watch.is_flooded_by_others(|pid| pid == ours), by_others, "beside {ours}");
+            assert_eq!(watch.is_flooded_by_others(|life| life.pid == ours), by_others, "beside {ours}");
         }
         (0..30).for_each(|_| watch.push(look(&[writer(3, "dd", 100_000)])));
         assert!(!watch.is_flooded_by_others(|_| false), "so little is no flood");

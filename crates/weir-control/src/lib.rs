@@ -17,5 +17,7 @@ pub mod state;
 pub use history::{DeviceHistory, Effect, History, Noted, Second};
 pub use law::{Action, Branch, Decision, Guard, Inputs, Known, Mood};
 pub use parameters::{LatencyTarget, Parameters, Target};
-pub use sample::{Bulk, DeviceFlow, Limits, Sample, Sensor, SensorSource, Syncs, UNLIMITED_BYTES, Writer};
+pub use sample::{
+    Bulk, DeviceFlow, Life, Limits, Sample, Sensor, SensorSource, Syncs, UNLIMITED_BYTES, Writer,
+};
 pub use state::{Cost, DeviceState, Standing, State, Totals};

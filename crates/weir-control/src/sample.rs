@@ -99,6 +99,26 @@ pub struct Writer {
     pub comm: String,
     /// Bytes dirtied since the look before.
     pub bytes: u64,
+    /// When it began, CLOCK_BOOTTIME; not part of a record.
+    #[serde(skip)]
+    pub start_ns: u64,
+}
+
+/// A process, told from others that had its number or will have it: whoever likes can see to it that another's next process gets
+/// the one of a process that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Life {
+    /// Its number.
+    pub pid: u32,
+    /// When it began, CLOCK_BOOTTIME.
+    pub start_ns: u64,
+}
+
+impl Writer {
+    /// Which process it is.
+    pub fn life(&self) -> Life {
+        Life { pid: self.pid, start_ns: self.start_ns }
+    }
 }
 
 /// What the device and its write-back did.

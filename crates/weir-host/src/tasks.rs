@@ -12,6 +12,7 @@ use weir_oltp::limits::OffCpu;
 use crate::cpu::parse_cpu_list;
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
+use crate::knob::started_ticks;
 
 /// Open files of a process that are looked at: one may have a million, and a guard asks every second.
 const FILES_MAX: usize = 1024;
@@ -87,6 +88,14 @@ impl Host {
     /// The name of a process's first thread, or of a thread.
     pub fn name_of(&self, task: u32) -> Option<String> {
         self.tree.line(&format!("/proc/{task}/comm"))
+    }
+
+    /// Whether the process of a number is the one that began then (CLOCK_BOOTTIME), and has not ended. What was asked by the
+    /// number before this was asked of that process.
+    pub fn is_still(&self, process: u32, start_ns: u64) -> bool {
+        /// USER_HZ is 100 on every architecture that has BPF.
+        const TICK_NS: u64 = 10_000_000;
+        started_ticks(&self.tree, process).is_ok_and(|ticks| ticks == start_ns / TICK_NS)
     }
 
     /// The account that a process acts as.

@@ -432,7 +432,9 @@ fn root_what_a_program_serves_takes_no_place_of_a_device() {
 /// The node of a device that is not opened, which no sync reaches, and a pipe in a folder.
 #[test]
 fn root_syncs_of_what_lies_on_no_storage_are_none() {
-    let Some(device) = Device::create("root_syncs_of_what_lies_on_no_storage_are_none", "ext4") else { return };
+    let Some(device) = Device::create("root_syncs_of_what_lies_on_no_storage_are_none", "ext4") else {
+        return;
+    };
     let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     let program = "os.write(os.open('a',66),b'x'*100000)\n\
                    d=os.open(sys.argv[1],os.O_PATH)\n\

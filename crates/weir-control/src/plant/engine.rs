@@ -212,7 +212,12 @@ impl Plant {
         let name = |(i, writer): (usize, &mut Writer)| {
             let bytes = std::mem::take(&mut writer.bytes);
             // Of the protected no more is told than how much it is.
-            (bytes > 0 && !protected).then(|| Named { pid: 1000 + i as u32, comm: "dd".to_owned(), bytes })
+            (bytes > 0 && !protected).then(|| Named {
+                pid: 1000 + i as u32,
+                comm: "dd".to_owned(),
+                bytes,
+                start_ns: 0,
+            })
         };
         let writers = self.writers.iter_mut().enumerate().filter_map(name);
         let sample = Sample {

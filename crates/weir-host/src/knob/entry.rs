@@ -221,7 +221,7 @@ fn boot_id(tree: &Tree) -> Result<String, HostError> {
 }
 
 /// Field 22 of `/proc/PID/stat`. A process that has ended but was not waited for is no longer alive, and an error.
-fn started_ticks(tree: &Tree, pid: u32) -> Result<u64, HostError> {
+pub(crate) fn started_ticks(tree: &Tree, pid: u32) -> Result<u64, HostError> {
     tree.parsed(&format!("/proc/{pid}/stat"), parse_started_ticks)
 }
 

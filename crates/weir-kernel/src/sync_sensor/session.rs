@@ -423,7 +423,12 @@ impl SyncSession {
                 }
                 bulk.dirtied_bytes += bytes;
                 if bulk.writers.len() < WRITERS_MAX {
-                    bulk.writers.push(Writer { pid: id.pid, comm: written.comm.clone(), bytes });
+                    bulk.writers.push(Writer {
+                        pid: id.pid,
+                        comm: written.comm.clone(),
+                        bytes,
+                        start_ns: id.start_ns,
+                    });
                 }
             }
         }

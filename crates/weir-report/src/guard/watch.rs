@@ -305,7 +305,7 @@ mod tests {
                 floor_bytes: device.floor_bytes,
                 second,
                 decision,
-                writers: vec![Writer { pid: 99, comm: "dd".to_string(), bytes: 140_000_000 }],
+                writers: vec![Writer { pid: 99, comm: "dd".to_string(), bytes: 140_000_000, start_ns: 0 }],
                 totals,
             }],
             decisions,

@@ -120,8 +120,8 @@ mod tests {
         }
         sample.syncs.oldest_ns = 7_000_000;
         sample.flow.written_bytes = 1000;
-        let dd = Writer { pid: 7, comm: "dd".to_string(), bytes: 600 };
-        sample.bulk.writers = vec![Writer { pid: 8, comm: "cp".to_string(), bytes: 700 }, dd];
+        let dd = Writer { pid: 7, comm: "dd".to_string(), bytes: 600, start_ns: 0 };
+        sample.bulk.writers = vec![Writer { pid: 8, comm: "cp".to_string(), bytes: 700, start_ns: 0 }, dd];
         gather.sample(&sample);
         (sample.bulk.dirtied_bytes, sample.bulk.protected_bytes) = (600, 200);
         gather.sample(&sample);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use weir_control::bypass::{Lodging, Throttled, Watch, alone};
-use weir_control::{Limits, Writer};
+use weir_control::{Life, Limits, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::Actuator;
 use weir_host::{Host, IoCgroup};
@@ -94,7 +94,7 @@ struct Held {
     /// Whose processes it may hold.
     accounts: Vec<u32>,
     /// Whether a process is in it, by number: those that wrote in the last seconds.
-    members: HashMap<u32, bool>,
+    members: HashMap<Life, bool>,
     throttled: Throttled,
 }
 
@@ -184,12 +184,14 @@ impl Device {
     ) -> Result<(String, Held, KnobName), String> {
         let writers = watch.writers().into_iter();
         let found: Vec<(Writer, Option<(IoCgroup, KnobName)>)> = writers
-            .filter(|writer| host.name_of(writer.pid).is_some())
-            .map(|writer| {
+            .filter_map(|writer| {
                 let group = host.io_cgroup_of(writer.pid);
+                if !host.is_still(writer.pid, writer.start_ns) {
+                    return None;
+                }
                 // A limit that could not be journaled is none.
                 let with_limit = group.and_then(|group| group.write_limit(number).map(|knob| (group, knob)));
-                (writer, with_limit)
+                Some((writer, with_limit))
             })
             .collect();
         let accounts = accounts_of(host, found.iter().map(|(writer, _)| writer));
@@ -225,7 +227,7 @@ impl Device {
     fn stay(&mut self, host: &Host, watch: &Watch, exempt: &dyn Fn() -> Exempt) -> Option<Switch> {
         let held = self.held.as_mut()?;
         let path = held.group.path();
-        let is_member = |pid: u32| held.members.get(&pid).copied().unwrap_or(false);
+        let is_member = |life: Life| held.members.get(&life).copied().unwrap_or(false);
         let why = if let Some(other) = shared_with(host, &held.group, &exempt(), &held.accounts) {
             format!("{other} is in the cgroup {path} now")
         } else if held.throttled.escapes() {
@@ -238,7 +240,7 @@ impl Device {
             format!("others than the cgroup {path} write more now")
         } else {
             let writers = watch.writers();
-            held.members.retain(|pid, _| writers.iter().any(|writer| writer.pid == *pid));
+            held.members.retain(|life, _| writers.iter().any(|writer| writer.life() == *life));
             return None;
         };
         Some(Switch::Back { why })
@@ -248,12 +250,20 @@ impl Device {
 impl Held {
     fn sample(&mut self, host: &Host, seen: &mut Seen, limits: Limits, elapsed_ns: u64) {
         let group = &self.group;
-        let mut is_member = |pid: u32| {
-            let ask = || host.io_cgroup_of(pid).is_some_and(|other| other == *group);
-            *self.members.entry(pid).or_insert_with(ask)
+        let mut is_member = |life: Life| {
+            let ask = || {
+                let home = host.io_cgroup_of(life.pid);
+                home.is_some_and(|other| other == *group) && host.is_still(life.pid, life.start_ns)
+            };
+            *self.members.entry(life).or_insert_with(ask)
         };
-        let sent =
-            seen.bulk.writers.iter().filter(|writer| is_member(writer.pid)).map(|writer| writer.bytes).sum();
+        let sent = seen
+            .bulk
+            .writers
+            .iter()
+            .filter(|writer| is_member(writer.life()))
+            .map(|writer| writer.bytes)
+            .sum();
         let in_force = (limits.now_bytes < limits.saved_bytes).then_some(limits.now_bytes);
         self.throttled.push(elapsed_ns, sent, in_force);
         self.throttled.tell(&mut seen.bulk, elapsed_ns);
@@ -278,6 +288,11 @@ mod tests {
     const DD: u32 = 4_000_007;
     const DATABASE: u32 = 4_000_008;
     const CP: u32 = 4_000_009;
+
+    /// As `/proc/PID/stat` says it, in ticks.
+    fn begun_at(pid: u32, ticks: u64) -> String {
+        format!("{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {ticks} 0 0")
+    }
 
     /// A machine of a few files, with a device and what looks at it.
     struct Stage {
@@ -304,6 +319,7 @@ mod tests {
             for (pid, comm, group) in [(DD, "dd", "backup"), (DATABASE, "mariadbd", "db"), (CP, "cp", "copy")]
             {
                 stage.set(&format!("/proc/{pid}/comm"), comm);
+                stage.set(&format!("/proc/{pid}/stat"), &begun_at(pid, 0));
                 let account = rustix::process::geteuid().as_raw();
                 let ids = format!("Uid:\t{account}\t{account}\t{account}\t{account}\n");
                 stage.set(&format!("/proc/{pid}/status"), &ids);
@@ -334,7 +350,7 @@ mod tests {
                 self.now_ns += LOOK_NS;
                 let writer = |(pid, bytes): &(u32, u64)| {
                     let comm = if *pid == DD { "dd" } else { "cp" };
-                    Writer { pid: *pid, comm: comm.to_string(), bytes: *bytes }
+                    Writer { pid: *pid, comm: comm.to_string(), bytes: *bytes, start_ns: 0 }
                 };
                 let mut seen = Seen {
                     number: DeviceNumber { major: 7, minor: 0 },

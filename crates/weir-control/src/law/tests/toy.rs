@@ -161,7 +161,7 @@ impl Toy {
                 held_back_ns: if full && others > 0.0 { elapsed_ns / 2 } else { 0 },
                 held_back: u64::from(full && others > 0.0),
                 writers: if others > 0.0 {
-                    vec![Writer { pid: 1, comm: "dd".to_string(), bytes: others as u64 }]
+                    vec![Writer { pid: 1, comm: "dd".to_string(), bytes: others as u64, start_ns: 0 }]
                 } else {
                     Vec::new()
                 },

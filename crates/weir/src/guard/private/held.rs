@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use weir_control::Writer;
 use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
+use weir_control::{Life, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::{Actuator, KnobError};
 use weir_host::{CgroupSight, Host, IoCgroup};
@@ -56,7 +56,7 @@ pub struct Groups {
     /// The next that is searched for a protected process.
     next: usize,
     /// Which cgroup a process is in, as of the last search.
-    homes: HashMap<u32, Option<IoCgroup>>,
+    homes: HashMap<Life, Option<IoCgroup>>,
 }
 
 /// What decides whose cgroup may be held.
@@ -82,10 +82,10 @@ impl Groups {
         self.spared.retain(|_, until_ns| now_ns < *until_ns);
         self.refused.retain(|_, (until_ns, _)| now_ns < *until_ns);
         let asked = writers.iter().take(WRITERS_MOST);
-        self.homes = asked.map(|w| (w.pid, rules.host.own_cgroup_of(w.pid))).collect();
+        self.homes = asked.map(|writer| (writer.life(), home_of(rules.host, writer.life()))).collect();
         let (mut refused, mut looked) = (Vec::new(), 0);
         for writer in writers {
-            let Some(Some(group)) = self.homes.get(&writer.pid).cloned() else { continue };
+            let Some(Some(group)) = self.homes.get(&writer.life()).cloned() else { continue };
             let is_known = self.held.iter().any(|held| held.group == group)
                 || self.leaving.iter().any(|(path, _)| path == group.path());
             if is_known || self.spared.contains_key(group.path()) {
@@ -127,8 +127,8 @@ impl Groups {
     ) -> Result<(), String> {
         let mut candidate = group.candidate(rules.host);
         candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
-        let is_here = |pid: &u32| self.homes.get(pid).is_some_and(|home| home.as_ref() == Some(group));
-        let accounts = accounts_of(rules.host, writers.iter().filter(|writer| is_here(&writer.pid)));
+        let is_here = |life: &Life| self.homes.get(life).is_some_and(|home| home.as_ref() == Some(group));
+        let accounts = accounts_of(rules.host, writers.iter().filter(|writer| is_here(&writer.life())));
         if !candidate.is_root {
             candidate.shared_with = shared_with(rules.host, group, rules.exempt, &accounts);
         }
@@ -171,8 +171,8 @@ impl Groups {
             };
             group.high = held.limits.high;
             let is_here =
-                |pid: &u32| self.homes.get(pid).is_some_and(|home| home.as_ref() == Some(&held.group));
-            let here = writers.iter().filter(|writer| is_here(&writer.pid));
+                |life: &Life| self.homes.get(life).is_some_and(|home| home.as_ref() == Some(&held.group));
+            let here = writers.iter().filter(|writer| is_here(&writer.life()));
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
             seen.insert(0, group);
         }
@@ -181,22 +181,22 @@ impl Groups {
 
     /// Asks for the cgroups of writers who are not known yet, as many as there is time for.
     fn ask_homes(&mut self, writers: &[Writer], host: &Host) {
-        let unknown = writers.iter().filter(|writer| !self.homes.contains_key(&writer.pid));
-        let asked: Vec<u32> = unknown.take(WRITERS_MOST).map(|writer| writer.pid).collect();
-        self.homes.extend(asked.into_iter().map(|pid| (pid, host.own_cgroup_of(pid))));
+        let unknown = writers.iter().filter(|writer| !self.homes.contains_key(&writer.life()));
+        let asked: Vec<Life> = unknown.take(WRITERS_MOST).map(Writer::life).collect();
+        self.homes.extend(asked.into_iter().map(|life| (life, home_of(host, life))));
     }
 
     /// What these writers wrote who are in a cgroup that is not held, or not known to be, and what all wrote, in bytes. One that has
     /// ended is in none.
     pub fn not_held(&mut self, writers: &[Writer], host: &Host) -> (u64, u64) {
         self.ask_homes(writers, host);
-        let is_held = |pid: u32| match self.homes.get(&pid) {
+        let is_held = |life: Life| match self.homes.get(&life) {
             Some(Some(home)) => self.held.iter().any(|held| held.group == *home),
             // It lies where no cgroup can be held.
-            Some(None) => host.name_of(pid).is_none(),
+            Some(None) => !host.is_still(life.pid, life.start_ns),
             None => false,
         };
-        let others = writers.iter().filter(|writer| !is_held(writer.pid)).map(|writer| writer.bytes).sum();
+        let others = writers.iter().filter(|writer| !is_held(writer.life())).map(|writer| writer.bytes).sum();
         (others, writers.iter().map(|writer| writer.bytes).sum())
     }
 
@@ -278,6 +278,12 @@ impl Groups {
         }
         (said, failed)
     }
+}
+
+/// The cgroup that a process is in, asked by its number and so before it is known to be that process.
+fn home_of(host: &Host, life: Life) -> Option<IoCgroup> {
+    let home = host.own_cgroup_of(life.pid);
+    home.filter(|_| host.is_still(life.pid, life.start_ns))
 }
 
 fn sentences(restored: Restored) -> Vec<String> {

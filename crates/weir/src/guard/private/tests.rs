@@ -106,6 +106,7 @@ impl Stage {
     fn put(&self, pid: u32, comm: &str, group: &str) {
         self.set(&format!("/proc/{pid}/comm"), comm);
         self.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
+        self.begins(pid, 0);
         let account = rustix::process::geteuid().as_raw();
         self.set(&format!("/proc/{pid}/status"), &format!("Name:\t{comm}\n{}", ids([account; 4])));
         for (file, text) in [
@@ -118,6 +119,11 @@ impl Stage {
         ] {
             self.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
         }
+    }
+
+    fn begins(&self, pid: u32, ticks: u64) {
+        let text = format!("{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {ticks} 0 0");
+        self.set(&format!("/proc/{pid}/stat"), &text);
     }
 
     fn owns(&self, pid: u32, account: u32) {
@@ -136,8 +142,12 @@ impl Stage {
         let mut said = Vec::new();
         for _ in 0..10 * seconds {
             self.now_ns += LOOK_NS;
-            let writer =
-                |(pid, bytes): &(u32, u64)| Writer { pid: *pid, comm: "dd".to_string(), bytes: *bytes };
+            let writer = |(pid, bytes): &(u32, u64)| Writer {
+                pid: *pid,
+                comm: "dd".to_string(),
+                bytes: *bytes,
+                start_ns: 0,
+            };
             let writers = std::iter::once(&(DD, self.bytes)).chain(&self.others).map(writer).collect();
             let seen = Seen {
                 number: DeviceNumber { major: 7, minor: 0 },
@@ -321,6 +331,17 @@ fn root_bulk_of_a_process_that_became_another_s_holds_nobody() {
     }
 }
 
+/// Whose bytes they were has ended, and another's process has its number.
+#[test]
+fn who_gets_the_number_of_a_bulk_writer_is_not_held_for_it() {
+    for (began, is_held) in [(0, true), (7, false)] {
+        let mut stage = Stage::new(&[]);
+        stage.begins(DD, began);
+        stage.sample(3);
+        assert_eq!(stage.done.borrow().taken.len() == 1, is_held, "began at {began}");
+    }
+}
+
 #[test]
 fn very_many_cgroups_are_neither_all_held_nor_waited_for() {
     let mut stage = Stage::new(&[]);
@@ -381,12 +402,13 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
         stage.sample(2);
         assert!(stage.privates.covers(0));
         stage.set("/proc/5/comm", "dd");
+        stage.begins(5, 0);
         stage.others = vec![(5, 20 * MB)];
         change(&mut stage);
-        let lives = |pid: u32| (format!("/proc/{pid}/comm"), format!("/proc/{pid}/cgroup"));
-        for (comm, cgroup) in stage.others.iter().filter(|(pid, _)| *pid != 5).map(|(pid, _)| lives(*pid)) {
-            stage.set(&comm, "dd");
-            stage.set(&cgroup, "0::/");
+        for (pid, _) in stage.others.iter().filter(|(pid, _)| *pid != 5) {
+            stage.begins(*pid, 0);
+            stage.set(&format!("/proc/{pid}/comm"), "dd");
+            stage.set(&format!("/proc/{pid}/cgroup"), "0::/");
         }
         stage.sample(1);
         assert_eq!(stage.privates.covers(0), ["nobody", "who has ended"].contains(&name), "{name}");
