@@ -53,7 +53,10 @@ own() {
   )
   rmdir -- "$1"
 } 2>/dev/null
-own "$3/s" "$6"
+# Once the server listens there, the folder is the caller's, and nobody else changes it.
+owner=$(stat -c %u -- "$3/s")
+[ "$owner" = "$caller" ] || owner=$6
+own "$3/s" "$owner"
 rm -f -- "$3"/*
 rmdir -- "$3"
 [ "$4" = keep ] && exit
