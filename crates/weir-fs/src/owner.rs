@@ -78,7 +78,7 @@ fn judged(data: &Metadata) -> Result<(), Distrust> {
 }
 
 /// Whether owner and mode of an open file, or of a place that was found, are the kernel's word, or root's or the caller's: not those
-/// of a FUSE mount that another account made for all (`allow_other`). Asks the file system nothing.
+/// of a FUSE mount that another account made for all (`allow_other`). Asks the file system nothing, but where the mount is in no table any more.
 ///
 /// # Errors
 /// Whose it is, or that it is not known.

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use weir_control::Life;
 use weir_oltp::limits::OffCpu;
 
 use crate::cpu::parse_cpu_list;
@@ -90,12 +91,17 @@ impl Host {
         self.tree.line(&format!("/proc/{task}/comm"))
     }
 
-    /// Whether the process of a number is the one that began then (CLOCK_BOOTTIME), and has not ended. What was asked by the
-    /// number before this was asked of that process.
-    pub fn is_still(&self, process: u32, start_ns: u64) -> bool {
+    /// Whether a process has not ended.
+    pub fn is_still(&self, life: Life) -> bool {
         /// USER_HZ is 100 on every architecture that has BPF.
         const TICK_NS: u64 = 10_000_000;
-        started_ticks(&self.tree, process).is_ok_and(|ticks| ticks == start_ns / TICK_NS)
+        started_ticks(&self.tree, life.pid).is_ok_and(|ticks| ticks == life.start_ns / TICK_NS)
+    }
+
+    /// What is asked of a process by its number; `None` where it has ended, and another may have answered.
+    pub fn asked_of<T>(&self, life: Life, ask: impl FnOnce(u32) -> T) -> Option<T> {
+        let answer = ask(life.pid);
+        self.is_still(life).then_some(answer)
     }
 
     /// The account that a process acts as.

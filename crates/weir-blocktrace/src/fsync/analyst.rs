@@ -1,6 +1,5 @@
 //! From parts of syncs and completions to sums.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
@@ -84,7 +83,7 @@ pub struct Analyst {
     sampling: Sampling,
     pub(super) ios: HashMap<DeviceNumber, VecDeque<Io>>,
     ios_held: usize,
-    visits_left: Cell<usize>,
+    visits_left: usize,
     ticked_ns: u64,
     fastest_ns: HashMap<(DeviceNumber, u8, SizeClass), u64>,
     leaves: HashMap<DeviceNumber, Vec<DeviceNumber>>,
@@ -108,7 +107,7 @@ pub struct Analyst {
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
     /// Waits whose completions were too many to look at.
-    pub(super) waits_forgotten: Cell<u64>,
+    pub(super) waits_forgotten: u64,
     pub(super) stacks: u64,
     pub(super) recent: Recent,
     /// Where single syncs and requests are kept, if they are.
@@ -122,7 +121,7 @@ impl Analyst {
             sampling,
             ios: HashMap::new(),
             ios_held: 0,
-            visits_left: Cell::new(VISITS_MAX),
+            visits_left: VISITS_MAX,
             ticked_ns: 0,
             fastest_ns: HashMap::new(),
             leaves: HashMap::new(),
@@ -142,7 +141,7 @@ impl Analyst {
             still: 0,
             ios_forgotten: 0,
             syncs_forgotten: 0,
-            waits_forgotten: Cell::new(0),
+            waits_forgotten: 0,
             stacks: 0,
             recent: Recent::default(),
             book: None,
@@ -250,7 +249,7 @@ impl Analyst {
     /// Whose a piece of a wait was is known when a request completes at its end; so what a sync has waited since
     /// the last completion stays open until the next call, unless this is the `last`.
     pub fn under_way(&mut self, parts: &[Part], now_ns: u64, last: bool) {
-        self.visits_left.set(VISITS_MAX);
+        self.visits_left = VISITS_MAX;
         for part in parts {
             let Some(mut open) = self.opened(part) else { continue };
             let until_ns = if last { now_ns } else { self.settled(part, &open, now_ns) };
@@ -308,7 +307,7 @@ impl Analyst {
 
     /// What was told and not kept so far: completions, syncs, and waits that were not explained.
     pub fn forgotten(&self) -> u64 {
-        self.ios_forgotten + self.syncs_forgotten + self.waits_forgotten.get()
+        self.ios_forgotten + self.syncs_forgotten + self.waits_forgotten
     }
 
     /// The slow syncs since the last call.
@@ -386,7 +385,7 @@ impl Analyst {
         self.sites.get(site.0 as usize).map_or(Phase::Unknown, |(_, phase)| *phase)
     }
 
-    fn wait(&self, tally: &mut Tally, part: &Part, wait: &Wait, start_ns: u64, end_ns: u64) {
+    fn wait(&mut self, tally: &mut Tally, part: &Part, wait: &Wait, start_ns: u64, end_ns: u64) {
         let woken_ns = wait.end_ns.saturating_sub(wait.runnable_ns).clamp(start_ns, end_ns);
         tally.add_plain(Phase::RunQueue, end_ns - woken_ns);
         let place = self.place(wait);
@@ -409,12 +408,12 @@ impl Analyst {
             return;
         }
         let visits = self.windows(part, start_ns, woken_ns).map(|(_, window)| window.len()).sum();
-        let Some(visits_left) = self.visits_left.get().checked_sub(visits) else {
-            self.waits_forgotten.set(self.waits_forgotten.get() + 1);
+        let Some(visits_left) = self.visits_left.checked_sub(visits) else {
+            self.waits_forgotten += 1;
             tally.add_plain(Phase::Unknown, woken_ns - start_ns);
             return;
         };
-        self.visits_left.set(visits_left);
+        self.visits_left = visits_left;
         let completions = self.completions(part, start_ns, woken_ns);
         for completion in &completions {
             if let Relation::Other(owner) = completion.relation {

@@ -255,7 +255,7 @@ impl Analyst {
         processes.truncate(ANATOMIES_MAX);
         let mut losses = losses;
         losses.ios += self.ios_forgotten;
-        losses.syncs += self.syncs_forgotten + self.waits_forgotten.get();
+        losses.syncs += self.syncs_forgotten + self.waits_forgotten;
         Report {
             elapsed_ns,
             all: self.anatomy(&all, None),

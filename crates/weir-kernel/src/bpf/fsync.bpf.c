@@ -76,11 +76,12 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 
 	if (only_tgid && both >> 32 != only_tgid)
 		return 0;
-	if (call != MSYNC && call != SYNC)
+	if (call != MSYNC && call != SYNC) {
 		file = file_of(argument(regs, 0));
-	/* On no file it fails. */
-	if (!file && call != MSYNC && call != SYNC)
-		return 0;
+		/* On no file it fails. */
+		if (!file)
+			return 0;
+	}
 	if (!makes_durable(call, file, regs) || !is_wanted())
 		return 0;
 	if (call == MSYNC)

@@ -26,7 +26,6 @@ const volatile u64 only_cgroup;
 const volatile u32 only_cgroup_level;
 const volatile char only_comm[COMM];
 
-/* The open file that a call is on. One opened by O_PATH is none: no call reaches it, and its owner may say of it what he likes. */
 static __always_inline struct file___sync *file_of(u64 fd)
 {
 	struct task_struct___sync *task = current_task();
@@ -41,7 +40,7 @@ static __always_inline struct file___sync *file_of(u64 fd)
 		return 0;
 	open = TASK_READ(table, fd);
 	bpf_probe_read_kernel(&file, sizeof(file), open + fd);
-	return file && BPF_CORE_READ(file, f_mode) & FMODE_PATH_BIT ? 0 : file;
+	return file;
 }
 
 /* A pipe lies on a file system, too, and a write to it is under way for as long as nobody reads. */
@@ -52,16 +51,22 @@ static __always_inline bool is_on_storage(struct file___sync *file)
 	return kind == S_IFREG_BIT || kind == S_IFBLK_BIT;
 }
 
-/* Writes count only where they are to be durable when they return. */
+/* No call reaches a file that is opened by O_PATH, and its owner may say of it what he likes. */
+static __always_inline bool is_reached(struct file___sync *file)
+{
+	return !(BPF_CORE_READ(file, f_mode) & FMODE_PATH_BIT);
+}
+
+/* Writes count only where they are to be durable when they return. Every write of the machine may come here. */
 static __always_inline bool makes_durable(u8 call, struct file___sync *file, struct pt_regs___sync *regs)
 {
 	if (call == MSYNC)
 		return argument(regs, 2) & MS_SYNC_BIT;
 	if (call != WRITE && call != PWRITEV2)
-		return true;
+		return !file || is_reached(file);
 	if (!file || !((BPF_CORE_READ(file, f_flags) & O_DSYNC_BIT) || (call == PWRITEV2 && (argument(regs, 5) & RWF_SYNCS))))
 		return false;
-	return is_on_storage(file);
+	return is_on_storage(file) && is_reached(file);
 }
 
 static long vma_found(struct task_struct *task, struct vm_area_struct___sync *vma, struct file___sync **file)

@@ -40,8 +40,7 @@ pub fn shared_with(host: &Host, group: &IoCgroup, exempt: &Exempt, accounts: &[u
 pub fn accounts_of<'a>(host: &Host, writers: impl Iterator<Item = &'a Writer>) -> Vec<u32> {
     let mut bytes: HashMap<u32, u64> = HashMap::new();
     for writer in writers {
-        let account = host.sole_account_of(writer.pid);
-        if let Some(account) = account.filter(|_| host.is_still(writer.pid, writer.start_ns)) {
+        if let Some(account) = host.asked_of(writer.life(), |pid| host.sole_account_of(pid)).flatten() {
             *bytes.entry(account).or_default() += writer.bytes;
         }
     }

@@ -185,13 +185,10 @@ impl Device {
         let writers = watch.writers().into_iter();
         let found: Vec<(Writer, Option<(IoCgroup, KnobName)>)> = writers
             .filter_map(|writer| {
-                let group = host.io_cgroup_of(writer.pid);
-                if !host.is_still(writer.pid, writer.start_ns) {
-                    return None;
-                }
                 // A limit that could not be journaled is none.
-                let with_limit = group.and_then(|group| group.write_limit(number).map(|knob| (group, knob)));
-                Some((writer, with_limit))
+                let limit = |group: IoCgroup| group.write_limit(number).map(|knob| (group, knob));
+                let with_limit = host.asked_of(writer.life(), |pid| host.io_cgroup_of(pid).and_then(limit));
+                with_limit.map(|with_limit| (writer, with_limit))
             })
             .collect();
         let accounts = accounts_of(host, found.iter().map(|(writer, _)| writer));
@@ -251,10 +248,8 @@ impl Held {
     fn sample(&mut self, host: &Host, seen: &mut Seen, limits: Limits, elapsed_ns: u64) {
         let group = &self.group;
         let mut is_member = |life: Life| {
-            let ask = || {
-                let home = host.io_cgroup_of(life.pid);
-                home.is_some_and(|other| other == *group) && host.is_still(life.pid, life.start_ns)
-            };
+            let home = || host.asked_of(life, |pid| host.io_cgroup_of(pid)).flatten();
+            let ask = || home().is_some_and(|other| other == *group);
             *self.members.entry(life).or_insert_with(ask)
         };
         let sent = seen
@@ -277,6 +272,7 @@ mod tests {
     use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
 
     use super::*;
+    use crate::guard::testing::{ids, stat};
 
     const LOOK_NS: u64 = 100_000_000;
     const MB: u64 = 1_000_000;
@@ -288,11 +284,6 @@ mod tests {
     const DD: u32 = 4_000_007;
     const DATABASE: u32 = 4_000_008;
     const CP: u32 = 4_000_009;
-
-    /// As `/proc/PID/stat` says it, in ticks.
-    fn begun_at(pid: u32, ticks: u64) -> String {
-        format!("{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {ticks} 0 0")
-    }
 
     /// A machine of a few files, with a device and what looks at it.
     struct Stage {
@@ -319,10 +310,8 @@ mod tests {
             for (pid, comm, group) in [(DD, "dd", "backup"), (DATABASE, "mariadbd", "db"), (CP, "cp", "copy")]
             {
                 stage.set(&format!("/proc/{pid}/comm"), comm);
-                stage.set(&format!("/proc/{pid}/stat"), &begun_at(pid, 0));
-                let account = rustix::process::geteuid().as_raw();
-                let ids = format!("Uid:\t{account}\t{account}\t{account}\t{account}\n");
-                stage.set(&format!("/proc/{pid}/status"), &ids);
+                stage.set(&format!("/proc/{pid}/stat"), &stat(pid, 0));
+                stage.set(&format!("/proc/{pid}/status"), &ids([rustix::process::geteuid().as_raw(); 4]));
                 let line = if version == 1 { format!("7:blkio:/{group}") } else { format!("0::/{group}") };
                 stage.set(&format!("/proc/{pid}/cgroup"), &line);
                 stage.set(&format!("/sys/fs/cgroup/{group}/cgroup.procs"), &pid.to_string());

@@ -193,7 +193,7 @@ impl Groups {
         let is_held = |life: Life| match self.homes.get(&life) {
             Some(Some(home)) => self.held.iter().any(|held| held.group == *home),
             // It lies where no cgroup can be held.
-            Some(None) => !host.is_still(life.pid, life.start_ns),
+            Some(None) => !host.is_still(life),
             None => false,
         };
         let others = writers.iter().filter(|writer| !is_held(writer.life())).map(|writer| writer.bytes).sum();
@@ -280,10 +280,8 @@ impl Groups {
     }
 }
 
-/// The cgroup that a process is in, asked by its number and so before it is known to be that process.
 fn home_of(host: &Host, life: Life) -> Option<IoCgroup> {
-    let home = host.own_cgroup_of(life.pid);
-    home.filter(|_| host.is_still(life.pid, life.start_ns))
+    host.asked_of(life, |pid| host.own_cgroup_of(pid)).flatten()
 }
 
 fn sentences(restored: Restored) -> Vec<String> {

@@ -13,11 +13,13 @@ use weir_host::knob::{Actuator, KnobError};
 
 use super::pair::{End, Limits, Pair, Restored};
 use super::*;
+use crate::guard::testing::{ids, root_or_say, stat};
 
 const LOOK_NS: u64 = 100_000_000;
 const MB: u64 = 1_000_000;
 const DD: u32 = 4_000_007;
 const DATABASE: u32 = 4_000_008;
+const JOB: u32 = 4_000_077;
 
 /// What was asked of each actuator, and how the next one that is asked ends.
 #[derive(Default)]
@@ -64,10 +66,6 @@ struct Stage {
     bytes: u64,
     /// What others write in a sample.
     others: Vec<(u32, u64)>,
-}
-
-fn ids([real, effective, saved, of_files]: [u32; 4]) -> String {
-    format!("Uid:\t{real}\t{effective}\t{saved}\t{of_files}\n")
 }
 
 impl Stage {
@@ -122,8 +120,16 @@ impl Stage {
     }
 
     fn begins(&self, pid: u32, ticks: u64) {
-        let text = format!("{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {ticks} 0 0");
-        self.set(&format!("/proc/{pid}/stat"), &text);
+        self.set(&format!("/proc/{pid}/stat"), &stat(pid, ticks));
+    }
+
+    /// With a job of somebody's in the cgroup of dd.
+    fn beside_a_job(group: &str) -> Stage {
+        let stage = Stage::new(&[]);
+        stage.put(DD, "dd", group);
+        stage.set(&format!("/sys/fs/cgroup/{group}/cgroup.procs"), &format!("{DD}\n{JOB}"));
+        stage.set(&format!("/proc/{JOB}/comm"), "job");
+        stage
     }
 
     fn owns(&self, pid: u32, account: u32) {
@@ -278,9 +284,7 @@ fn where_not_all_who_sync_are_known_no_cgroup_is_held() {
 /// A job of cron's beside another account's or root's, in the service's cgroup; in a session of its own, and in another's.
 #[test]
 fn root_a_cgroup_of_several_accounts_is_left_alone() {
-    const OTHER: u32 = 4_000_077;
-    if !rustix::process::geteuid().is_root() {
-        say!("not run: root_a_cgroup_of_several_accounts_is_left_alone lacks root");
+    if !root_or_say("root_a_cgroup_of_several_accounts_is_left_alone") {
         return;
     }
     for (account, group, is_held) in [
@@ -291,13 +295,10 @@ fn root_a_cgroup_of_several_accounts_is_left_alone() {
         (0, "user.slice/user-1001.slice/session-4.scope", false),
         (1001, "user.slice/user-1001.slice/session-4.scope", false),
     ] {
-        let mut stage = Stage::new(&[]);
-        stage.put(DD, "dd", group);
-        stage.set(&format!("/sys/fs/cgroup/{group}/cgroup.procs"), &format!("{DD}\n{OTHER}"));
-        stage.set(&format!("/proc/{OTHER}/comm"), "job");
+        let mut stage = Stage::beside_a_job(group);
         stage.set(&format!("/proc/{DD}/status"), &ids([1000; 4]));
         stage.owns(DD, 1000);
-        stage.owns(OTHER, account);
+        stage.owns(JOB, account);
         stage.sample(3);
         assert_eq!(stage.done.borrow().taken.len() == 1, is_held, "{account} {group}");
         let why = stage.privates.remarks(0).join("; ");
@@ -308,9 +309,7 @@ fn root_a_cgroup_of_several_accounts_is_left_alone() {
 /// What an account wrote before it ran su, or sudo: bytes of a process of root's by now, in a cgroup with others of root's.
 #[test]
 fn root_bulk_of_a_process_that_became_another_s_holds_nobody() {
-    const OTHER: u32 = 4_000_077;
-    if !rustix::process::geteuid().is_root() {
-        say!("not run: root_bulk_of_a_process_that_became_another_s_holds_nobody lacks root");
+    if !root_or_say("root_bulk_of_a_process_that_became_another_s_holds_nobody") {
         return;
     }
     for (accounts, login, is_held) in [
@@ -320,10 +319,7 @@ fn root_bulk_of_a_process_that_became_another_s_holds_nobody() {
         ([1000, 0, 0, 0], None, false),
         ([0, 0, 0, 0], Some("1000"), false),
     ] {
-        let mut stage = Stage::new(&[]);
-        stage.put(DD, "dd", "cron.service");
-        stage.set("/sys/fs/cgroup/cron.service/cgroup.procs", &format!("{DD}\n{OTHER}"));
-        stage.set(&format!("/proc/{OTHER}/comm"), "job");
+        let mut stage = Stage::beside_a_job("cron.service");
         stage.set(&format!("/proc/{DD}/status"), &ids(accounts));
         login.into_iter().for_each(|login| stage.set(&format!("/proc/{DD}/loginuid"), login));
         stage.sample(3);
