@@ -23,8 +23,10 @@ pub struct Traffic {
     pub elapsed_ns: u64,
     /// Written to the device, by all.
     pub written_bytes: u64,
-    /// Bulk writers of this device, and what each wrote.
+    /// Its largest bulk writers, and what each wrote.
     pub writers: Vec<Sender>,
+    /// What all bulk writers wrote, and those of whom it is not known where.
+    pub bulk_bytes: u64,
 }
 
 /// A bulk writer, as far as it is told how it writes.
@@ -76,6 +78,12 @@ impl Watch {
         let mut writers: Vec<Writer> = by_life.into_values().collect();
         writers.sort_by_key(|writer| (std::cmp::Reverse(writer.bytes), writer.pid));
         writers
+    }
+
+    /// What bulk writers wrote, those included who are not named.
+    pub fn bulk_bytes(&self) -> u64 {
+        let named = |look: &Traffic| look.writers.iter().map(|sender| sender.writer.bytes).sum::<u64>();
+        self.looks.iter().map(|look| look.bulk_bytes.max(named(look))).sum()
     }
 
     /// Whether others than these bulk writers flood the device, into the page cache or past it, and write more than these.
@@ -249,7 +257,12 @@ mod tests {
                     sender(writer(7, "dd", direct * MB), true),
                     sender(writer(8, "cp", buffered * MB), false),
                 ];
-                watch.push(Traffic { elapsed_ns: LOOK_NS, written_bytes: written * MB, writers });
+                watch.push(Traffic {
+                    elapsed_ns: LOOK_NS,
+                    written_bytes: written * MB,
+                    writers,
+                    bulk_bytes: 0,
+                });
             }
             assert_eq!(watch.is_past_the_page_cache(), expected, "{name}");
         }
@@ -260,7 +273,7 @@ mod tests {
         let mut watch = Watch::default();
         let look = |writers: &[Writer]| {
             let writers = writers.iter().map(|writer| sender(writer.clone(), true)).collect();
-            Traffic { elapsed_ns: LOOK_NS, written_bytes: MB, writers }
+            Traffic { elapsed_ns: LOOK_NS, written_bytes: MB, writers, bulk_bytes: 0 }
         };
         watch.push(look(&[writer(1, "cp", 900 * MB)]));
         for _ in 0..31 {
@@ -285,7 +298,12 @@ mod tests {
         let mut watch = Watch::default();
         for look in 0..30 {
             let writers = (0..100).map(|pid| sender(writer(1 + pid + 100 * (look % 2), "dd", MB), false));
-            watch.push(Traffic { elapsed_ns: LOOK_NS, written_bytes: 100 * MB, writers: writers.collect() });
+            watch.push(Traffic {
+                elapsed_ns: LOOK_NS,
+                written_bytes: 100 * MB,
+                writers: writers.collect(),
+                bulk_bytes: 0,
+            });
         }
         assert!(watch.is_flooded_by_others(|_| false));
         assert_eq!((watch.writers().len(), watch.all_writers().len()), (0, 200));

@@ -81,6 +81,9 @@ pub struct Bulk {
     pub dirtied_bytes: u64,
     /// The same of the protected processes. Where that is nearly all, the database itself is the bulk writer.
     pub protected_bytes: u64,
+    /// Bytes of bulk writers of whom it is not known where they write: they may write to this device. Not part of a record.
+    #[serde(skip)]
+    pub unlocated_bytes: u64,
 }
 
 impl Bulk {

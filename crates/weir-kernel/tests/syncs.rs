@@ -59,7 +59,7 @@ fn watch(
         all.syncs.held_back += found.syncs.held_back;
         all.syncs.held_back_ns += found.syncs.held_back_ns;
         all.left_out += found.left_out;
-        let Bulk { held_back, held_back_ns, writers, dirtied_bytes, protected_bytes } = found.bulk;
+        let Bulk { held_back, held_back_ns, writers, dirtied_bytes, protected_bytes, .. } = found.bulk;
         all.bulk.held_back += held_back;
         all.bulk.held_back_ns += held_back_ns;
         all.bulk.writers.extend(writers);
@@ -675,6 +675,105 @@ fn root_pauses_are_those_of_who_paused() {
         assert_eq!(told, (is_protected, !is_protected), "{:?}", all.bulk);
         assert_eq!(all.bulk.writers.is_empty(), is_protected, "{:?}", all.bulk.writers);
     }
+}
+
+/// Maps a file, closes it, and writes to it all until it is told to end.
+const MAPS: &str = r"
+f=os.open('mapped',66);size=48<<20;os.posix_fallocate(f,0,size)
+libc=ctypes.CDLL(None);libc.mmap.restype=ctypes.c_void_p
+at=libc.mmap(None,ctypes.c_size_t(size),3,1,f,ctypes.c_long(0));os.close(f)
+print(flush=True);sys.stdin.readline()
+ctypes.memset(ctypes.c_void_p(at),1,size);print(flush=True);sys.stdin.readline()";
+
+/// Who has no file open is known by where it had to pause; who has not paused may write anywhere.
+#[test]
+fn root_who_writes_without_an_open_file_is_a_writer() {
+    let test = "root_who_writes_without_an_open_file_is_a_writer";
+    let Some(device) = Device::create(test, "xfs") else { return };
+    for pauses in [false, true] {
+        if pauses && !device.limit_dirty(4 << 20) {
+            let _ = writeln!(std::io::stderr(), "not run: {test} lacks strict_limit");
+            return;
+        }
+        if pauses {
+            device.throttle("write_bps=20000000");
+        }
+        let mut maps = python(&device, MAPS);
+        let mut maps = maps.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let says = |line: &mut Child| line.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        says(&mut maps);
+        let mut session = SyncSession::start(&Whose::Everybody).unwrap();
+        maps.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        let (mut unlocated, mut named, begun) = (0, 0, Instant::now());
+        while unlocated + named < 24 << 20 && begun.elapsed() < Duration::from_secs(20) {
+            sleep(Duration::from_millis(100));
+            let look = session.look(now_ns());
+            unlocated += look.unlocated_bytes;
+            let bulk = look.devices.get(&device.number).map(|found| found.bulk.clone()).unwrap_or_default();
+            let of_it = bulk.writers.iter().filter(|writer| writer.pid == maps.id());
+            named += of_it.map(|writer| writer.bytes).sum::<u64>();
+        }
+        let expected = if pauses { named } else { unlocated };
+        assert!(expected > 20 << 20, "{pauses}: {named} named, {unlocated} anywhere");
+        says(&mut maps);
+        drop(maps.stdin.take());
+        maps.wait().unwrap();
+        run(python(&device, "os.remove('mapped'); os.sync()"));
+    }
+}
+
+/// A process whose first thread ends before the one that syncs.
+const SURVIVOR: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *sync_on(void *first)
+{
+    int fd = open("a", O_RDWR | O_CREAT, 0600);
+    pthread_join(*(pthread_t *)first, 0);
+    write(fd, "x", 1);
+    fsync(fd);
+    puts("");
+    fflush(stdout);
+    getchar();
+    return 0;
+}
+int main(void)
+{
+    static pthread_t first;
+    pthread_t other;
+    first = pthread_self();
+    pthread_create(&other, 0, sync_on, &first);
+    pthread_exit(0);
+}
+"#;
+
+#[test]
+fn root_a_process_lives_as_long_as_its_last_thread() {
+    let Some(device) = Device::create("root_a_process_lives_as_long_as_its_last_thread", "ext4") else {
+        return;
+    };
+    let at = |name: &str| device.mount().join(name);
+    fs::write(at("survivor.c"), SURVIVOR).unwrap();
+    let mut compiler = Command::new("clang");
+    compiler.args(["-O1", "-pthread", "-o", "survivor", "survivor.c"]).current_dir(device.mount());
+    run(compiler);
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
+    let mut survivor = Command::new(at("survivor"));
+    survivor.current_dir(device.mount()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut survivor = survivor.spawn().unwrap();
+    survivor.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    for _ in 0..2 {
+        session.look(now_ns());
+        assert!(session.protected().contains(&survivor.id()), "it has a thread that syncs");
+    }
+    drop(survivor.stdin.take());
+    survivor.wait().unwrap();
+    for _ in 0..2 {
+        session.look(now_ns());
+    }
+    assert!(!session.protected().contains(&survivor.id()), "its place is free");
 }
 
 #[test]

@@ -232,6 +232,7 @@ impl Plant {
                 writers: writers.collect(),
                 dirtied_bytes: of_others,
                 protected_bytes: ended.dirtied + of_protected,
+                unlocated_bytes: 0,
             },
             flow: DeviceFlow {
                 written_bytes: began.written - self.sampled.written,

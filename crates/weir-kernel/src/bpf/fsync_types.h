@@ -94,6 +94,14 @@ struct task_io_accounting___sync {
 	u64 write_bytes;
 };
 
+struct atomic___sync {
+	int counter;
+};
+
+struct signal_struct___sync {
+	struct atomic___sync live; /* Threads that have not ended. */
+};
+
 struct task_struct___sync {
 	int pid;
 	int tgid;
@@ -101,6 +109,7 @@ struct task_struct___sync {
 	u64 start_boottime;
 	struct task_io_accounting___sync ioac;
 	struct task_struct___sync *group_leader;
+	struct signal_struct___sync *signal;
 	char comm[16];
 	struct files_struct___sync *files;
 	struct sched_info___sync sched_info;

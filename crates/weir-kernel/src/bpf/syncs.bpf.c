@@ -55,9 +55,17 @@ static __noinline struct process *process_of(u32 tgid)
 	struct task_struct___sync *leader;
 	struct state *s;
 
-	if (process)
+	if (process && !process->is_gone)
 		return process;
-	process = TAKE(processes, process, tgid, tgid, PROCESSES);
+	if (process) {
+		/* Who had the number before has ended, and user space has not looked since. */
+		process->class = UNJUDGED;
+		process->device = 0;
+		process->syncs = process->pauses = process->pause_ticks = 0;
+		process->is_gone = 0;
+	} else {
+		process = TAKE(processes, process, tgid, tgid, PROCESSES);
+	}
 	if (!process) {
 		lose(LOST_PROCESS);
 		return 0;
@@ -384,7 +392,8 @@ int BPF_PROG(on_task_gone, struct task_struct___sync *task)
 		if (flight)
 			release(s, flight);
 	}
-	if (tid != tgid)
+	/* The last of its threads, whichever that is. */
+	if (BPF_CORE_READ(task, signal, live.counter))
 		return 0;
 	process = FIND(processes, process, tgid, tgid, PROCESSES);
 	if (process)

@@ -24,8 +24,10 @@ use crate::live::overhead::{ProgramFigures, monotonic_ns};
 const UNJUDGED: u32 = 0;
 const PROTECTED: u32 = 1;
 const BULK: u32 = 2;
-/// Writers that a look names by device.
-const WRITERS_MAX: usize = 8;
+/// Writers that a look names by device. What the others wrote is counted together.
+const WRITERS_MAX: usize = 32;
+/// A process writes to the device for whose dirty pages it was made to pause, for so long after that.
+const PAUSED_NS: u64 = 10_000_000_000;
 /// What a process without a place has written is asked for again after so long.
 const ASK_EVERY_NS: u64 = 1_000_000_000;
 /// A process that found no place in the table is reckoned with for so long.
@@ -57,6 +59,8 @@ pub struct Look {
     /// By device: whole disks; a file system that stands on no single disk has a number of its own. Devices on which
     /// nothing happened are left out.
     pub devices: BTreeMap<DeviceNumber, DeviceLook>,
+    /// Written by bulk writers of whom it is not known where: who maps a file may close it, and has none open.
+    pub unlocated_bytes: u64,
     /// Whether the programs answer.
     pub sensor: Sensor,
 }
@@ -67,6 +71,8 @@ struct ProcessBefore {
     syncs: u64,
     pauses: u64,
     pause_ticks: u64,
+    /// The device that it paused for last, as the programs write it, and when.
+    paused: Option<(u32, u64)>,
 }
 
 /// What was read of a device before.
@@ -186,12 +192,12 @@ impl SyncSession {
         let silent_ns = self.beat(now_ns);
         let fresh = self.scan(now_ns);
         let mut devices = BTreeMap::new();
-        let parts = self.read_processes(&fresh, &mut devices);
+        let parts = self.read_processes(&fresh, now_ns, &mut devices);
         let is_protected = |(pid, part): (&u32, &Part)| (*part == Part::Protected).then_some(*pid);
         self.protected = parts.iter().filter_map(is_protected).collect();
         self.read_flights(&parts, now_ns, &mut devices);
         self.read_devices(now_ns, silent_ns == 0, &mut devices);
-        self.name_writers(&fresh, &parts, now_ns, &mut devices);
+        let unlocated_bytes = self.name_writers(&fresh, &parts, now_ns, &mut devices);
         if now_ns >= self.tidy_ns {
             self.tidy_ns = now_ns + TIDY_NS;
             self.tidy();
@@ -204,7 +210,7 @@ impl SyncSession {
         let lost = self.lost_so_far();
         let sensor = Sensor { source: SensorSource::Syscalls, silent_ns, lost: lost - self.lost };
         self.lost = lost;
-        Look { devices, sensor }
+        Look { devices, unlocated_bytes, sensor }
     }
 
     /// The kernel's figures of the programs together: how often they ran, how often they were skipped, and for how long
@@ -271,6 +277,7 @@ impl SyncSession {
     fn read_processes(
         &mut self,
         fresh: &HashMap<Id, u64>,
+        now_ns: u64,
         devices: &mut BTreeMap<DeviceNumber, DeviceLook>,
     ) -> HashMap<u32, Part> {
         let mut parts = HashMap::new();
@@ -287,12 +294,13 @@ impl SyncSession {
             let pid = load32(&process.tgid);
             let id = Id { pid, start_ns: load(&process.start_ns) };
             present.insert(id);
-            let now = ProcessBefore {
+            let before = self.processes.get(&id).copied().unwrap_or_default();
+            let mut now = ProcessBefore {
                 syncs: load(&process.syncs),
                 pauses: load(&process.pauses),
                 pause_ticks: load(&process.pause_ticks),
+                paused: before.paused,
             };
-            let before = self.processes.insert(id, now).unwrap_or_default();
             let syncs = now.syncs.saturating_sub(before.syncs);
             let debt = self.debts.entry(id).or_default();
             let class = debt.settle(fresh.get(&id).copied().unwrap_or(0), syncs);
@@ -309,6 +317,7 @@ impl SyncSession {
             let pauses = now.pauses.saturating_sub(before.pauses);
             let packed = load32(&process.device);
             if pauses > 0 && packed != 0 {
+                now.paused = Some((packed, now_ns));
                 let held_ns = now.pause_ticks.saturating_sub(before.pause_ticks) * self.tick_ns;
                 let look: &mut DeviceLook = devices.entry(disk(&mut self.disks, packed)).or_default();
                 let (ns, times) = match part {
@@ -318,6 +327,7 @@ impl SyncSession {
                 *ns += held_ns;
                 *times += pauses;
             }
+            self.processes.insert(id, now);
             if load32(&process.is_gone) != 0 {
                 process.release();
             }
@@ -402,20 +412,30 @@ impl SyncSession {
         }
     }
 
-    /// Says who writes onto which device, and how much of it is of the protected processes.
+    /// Says who writes onto which device, and how much of it is of the protected processes. How much bulk writers wrote of whom it is
+    /// not known where.
     fn name_writers(
         &mut self,
         fresh: &HashMap<Id, u64>,
         parts: &HashMap<u32, Part>,
         now_ns: u64,
         devices: &mut BTreeMap<DeviceNumber, DeviceLook>,
-    ) {
+    ) -> u64 {
+        let mut unlocated_bytes = 0;
         let mut most: Vec<(Id, u64)> = fresh.iter().map(|(id, bytes)| (*id, *bytes)).collect();
         most.sort_unstable_by_key(|(id, bytes)| (std::cmp::Reverse(*bytes), *id));
         for (id, bytes) in most {
             let Some(written) = self.written.get(&id) else { continue };
             let is_protected = parts.get(&id.pid) == Some(&Part::Protected);
-            for &device in self.writers.devices(id, is_protected, now_ns) {
+            let open = self.writers.devices(id, is_protected, now_ns);
+            let paused = self.processes.get(&id).and_then(|process| process.paused);
+            let paused = paused.filter(|(_, at_ns)| now_ns < at_ns + PAUSED_NS);
+            let paused = paused.map(|(device, _)| disk(&mut self.disks, device));
+            let paused = paused.filter(|device| !open.contains(device));
+            if open.is_empty() && paused.is_none() && !is_protected {
+                unlocated_bytes += bytes;
+            }
+            for device in open.iter().copied().chain(paused) {
                 let bulk = &mut devices.entry(device).or_default().bulk;
                 if is_protected {
                     bulk.protected_bytes += bytes;
@@ -432,6 +452,7 @@ impl SyncSession {
                 }
             }
         }
+        unlocated_bytes
     }
 
     /// Frees the places of devices, and of file systems with a bdi of their own, that are gone.
@@ -571,6 +592,44 @@ mod tests {
             assert!(count >= 20 && lost >= 20, "{whose:?}: {count} counted, {lost} without a place");
             assert!(!knows_all, "{whose:?}: who has no place may be protected");
         }
+    }
+
+    #[test]
+    fn root_a_device_that_comes_back_begins_anew() {
+        let test = "root_a_device_that_comes_back_begins_anew";
+        let started = SyncSession::start(&Whose::Everybody).map_err(|why| why.to_string());
+        let Some(mut session) = root_or_say(test, started) else { return };
+        // No device has this number.
+        let packed = 4000 << 20;
+        let mut syncs = |count: u64| {
+            let place = &session.programs.devices.places()[63];
+            place.device.store(packed, Ordering::Relaxed);
+            place.count.store(count, Ordering::Relaxed);
+            place.buckets[3].store(count, Ordering::Relaxed);
+            let look = session.look(monotonic_ns());
+            session.tidy();
+            assert_eq!(load(&session.programs.devices.places()[63].device), 0, "its place is free");
+            look.devices[&ring_entry::number(packed as u32)].syncs.ended.count()
+        };
+        assert_eq!((syncs(7), syncs(3)), (7, 3));
+    }
+
+    /// What `/proc` says of a process takes as long as the process has threads.
+    #[test]
+    fn root_a_process_without_a_place_is_asked_once_whatever_its_threads() {
+        let test = "root_a_process_without_a_place_is_asked_once_whatever_its_threads";
+        let started = SyncSession::start(&Whose::Everybody).map_err(|why| why.to_string());
+        let Some(mut session) = root_or_say(test, started) else { return };
+        let free = session.programs.flights.places().iter().filter(|flight| load32(&flight.tid) == 0);
+        for (flight, tid) in free.zip(1 << 30..).take(100) {
+            flight.tgid.store(std::process::id(), Ordering::Relaxed);
+            flight.start_ns.store(1, Ordering::Relaxed);
+            flight.tid.store(tid, Ordering::Relaxed);
+        }
+        session.programs.state().under_way.fetch_add(100, Ordering::Relaxed);
+        session.look(monotonic_ns());
+        let asked = session.unplaced_count.keys().filter(|(pid, _)| *pid == std::process::id());
+        assert_eq!(asked.count(), 1);
     }
 
     #[test]

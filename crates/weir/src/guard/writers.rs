@@ -50,6 +50,7 @@ impl Writers {
             elapsed_ns: time.elapsed_ns,
             written_bytes: seen.flow.written_bytes,
             writers,
+            bulk_bytes: seen.bulk.dirtied_bytes + seen.bulk.unlocated_bytes,
         });
     }
 

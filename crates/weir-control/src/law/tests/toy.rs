@@ -167,6 +167,7 @@ impl Toy {
                 },
                 dirtied_bytes: others as u64,
                 protected_bytes: (dirtied * scene.protected_share + synced) as u64,
+                unlocated_bytes: 0,
             },
             flow: DeviceFlow {
                 written_bytes: written as u64,

@@ -186,9 +186,8 @@ impl Groups {
         self.homes.extend(asked.into_iter().map(|life| (life, home_of(host, life))));
     }
 
-    /// What these writers wrote who are in a cgroup that is not held, or not known to be, and what all wrote, in bytes. One that has
-    /// ended is in none.
-    pub fn not_held(&mut self, writers: &[Writer], host: &Host) -> (u64, u64) {
+    /// What those of these writers wrote, in bytes, whom a held cgroup has, and who have ended since.
+    pub fn held_bytes(&mut self, writers: &[Writer], host: &Host) -> u64 {
         self.ask_homes(writers, host);
         let is_held = |life: Life| match self.homes.get(&life) {
             Some(Some(home)) => self.held.iter().any(|held| held.group == *home),
@@ -196,8 +195,7 @@ impl Groups {
             Some(None) => !host.is_still(life),
             None => false,
         };
-        let others = writers.iter().filter(|writer| !is_held(writer.life())).map(|writer| writer.bytes).sum();
-        (others, writers.iter().map(|writer| writer.bytes).sum())
+        writers.iter().filter(|writer| is_held(writer.life())).map(|writer| writer.bytes).sum()
     }
 
     /// Asks for the limits that a wish comes to.

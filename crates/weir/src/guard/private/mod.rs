@@ -225,7 +225,8 @@ impl Device {
             self.covers = false;
             return;
         }
-        let (others, all) = self.groups.not_held(&writers.watch.all_writers(), host);
+        let all = writers.watch.bulk_bytes();
+        let others = all.saturating_sub(self.groups.held_bytes(&writers.watch.all_writers(), host));
         let is_little = others <= OTHERS_BYTES || (others as f64) < OTHERS * all as f64;
         self.covers = self.law.holds() && !self.law.is_not_enough() && is_little;
     }

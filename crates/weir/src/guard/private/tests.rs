@@ -66,6 +66,8 @@ struct Stage {
     bytes: u64,
     /// What others write in a sample.
     others: Vec<(u32, u64)>,
+    /// What all write in a sample who are not named, or of whom it is not known where.
+    unnamed: u64,
 }
 
 impl Stage {
@@ -91,6 +93,7 @@ impl Stage {
             need,
             bytes: 20 * MB,
             others,
+            unnamed: 0,
         };
         stage.set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
         stage.set("/proc/sys/vm/dirty_ratio", "20");
@@ -154,12 +157,15 @@ impl Stage {
                 bytes: *bytes,
                 start_ns: 0,
             };
-            let writers = std::iter::once(&(DD, self.bytes)).chain(&self.others).map(writer).collect();
+            let writers: Vec<Writer> =
+                std::iter::once(&(DD, self.bytes)).chain(&self.others).map(writer).collect();
+            let dirtied_bytes = self.unnamed / 2 + writers.iter().map(|writer| writer.bytes).sum::<u64>();
+            let unlocated_bytes = self.unnamed - self.unnamed / 2;
             let seen = Seen {
                 number: DeviceNumber { major: 7, minor: 0 },
                 sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
                 syncs: Syncs::default(),
-                bulk: Bulk { writers, ..Bulk::default() },
+                bulk: Bulk { writers, dirtied_bytes, unlocated_bytes, ..Bulk::default() },
                 flow: DeviceFlow { written_bytes: 20 * MB, ..DeviceFlow::default() },
             };
             let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
@@ -304,6 +310,21 @@ fn root_a_cgroup_of_several_accounts_is_left_alone() {
         let why = stage.privates.remarks(0).join("; ");
         assert_eq!(why.contains("it shares its cgroup with job"), !is_held, "{why}");
     }
+}
+
+/// A flood of many small writers, or of those whose files are closed, beside one that may be held.
+#[test]
+fn who_is_not_named_is_not_held() {
+    let mut stage = Stage::new(&[]);
+    stage.sample(2);
+    assert!(stage.privates.covers(0));
+    stage.unnamed = 10 * MB;
+    stage.sample(1);
+    assert_eq!((stage.done.borrow().taken.len(), stage.privates.covers(0)), (1, false));
+    let mut stage = Stage::new(&[]);
+    stage.unnamed = MB;
+    stage.sample(2);
+    assert!(stage.privates.covers(0), "a twentieth");
 }
 
 /// What an account wrote before it ran su, or sudo: bytes of a process of root's by now, in a cgroup with others of root's.

@@ -51,11 +51,12 @@ mod with {
                 self.next_ns = now_ns + LIST_EVERY_NS;
                 self.follow();
             }
-            let Look { devices: mut found, sensor } = self.session.look(now_ns);
+            let Look { devices: mut found, unlocated_bytes, sensor } = self.session.look(now_ns);
             let sight = |device: &Watched| {
                 let all = std::iter::once(&device.number).chain(&device.file_systems);
                 let all = all.filter_map(|number| found.remove(number)).reduce(joined).unwrap_or_default();
-                let DeviceLook { syncs, bulk, backlog, .. } = all;
+                let DeviceLook { syncs, mut bulk, backlog, .. } = all;
+                bulk.unlocated_bytes = unlocated_bytes;
                 let backlog_bytes = backlog.map(|backlog| (backlog.dirty_bytes, backlog.writeback_bytes));
                 Sight { syncs, bulk, backlog_bytes, sensor }
             };
@@ -168,7 +169,7 @@ mod with {
         one.syncs.oldest_ns = one.syncs.oldest_ns.max(oldest_ns);
         one.syncs.held_back_ns += held_back_ns;
         one.syncs.held_back += held_back;
-        let Bulk { held_back_ns, held_back, writers, dirtied_bytes, protected_bytes } = other.bulk;
+        let Bulk { held_back_ns, held_back, writers, dirtied_bytes, protected_bytes, .. } = other.bulk;
         one.bulk.held_back_ns += held_back_ns;
         one.bulk.held_back += held_back;
         one.bulk.writers.extend(writers);
