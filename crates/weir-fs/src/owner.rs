@@ -6,6 +6,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -78,7 +81,8 @@ fn judged(data: &Metadata) -> Result<(), Distrust> {
 }
 
 /// Whether owner and mode of an open file, or of a place that was found, are the kernel's word, or root's or the caller's: not those
-/// of a FUSE mount that another account made for all (`allow_other`). Asks the file system nothing, but where the mount is in no table any more.
+/// of a FUSE mount that another account made for all (`allow_other`). Asks the file system nothing but where the mount is in no table any
+/// more, and then does not wait for an answer for long.
 ///
 /// # Errors
 /// Whose it is, or that it is not known.
@@ -93,7 +97,7 @@ pub(crate) fn served(file: &File) -> io::Result<()> {
         Mounted::Kernel => return Ok(()),
         Mounted::Program(account) => account,
         // Its owner may have detached it since it was opened. A chroot's root is not there either.
-        Mounted::Nowhere if rustix::fs::fstatfs(file)?.f_type as u64 != FUSE_MAGIC => return Ok(()),
+        Mounted::Nowhere if is_the_kernel_s(file)? => return Ok(()),
         Mounted::Nowhere => u32::MAX,
     };
     if server == 0 || server == caller() { Ok(()) } else { Err(Distrust::Served(server).into()) }
@@ -101,6 +105,17 @@ pub(crate) fn served(file: &File) -> io::Result<()> {
 
 /// fs/fuse/inode.c.
 const FUSE_MAGIC: u64 = 0x6573_5546;
+/// The kernel's own file systems answer at once.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Whether a file system says that it is not FUSE. The server of one may never answer: then a thread is left behind.
+fn is_the_kernel_s(file: &File) -> io::Result<bool> {
+    let (file, (tell, told)) = (file.try_clone()?, mpsc::channel());
+    let ask = move || rustix::fs::fstatfs(&file).map(|found| found.f_type as u64);
+    thread::Builder::new().spawn(move || tell.send(ask()))?;
+    let kind = told.recv_timeout(PATIENCE).ok().transpose()?;
+    Ok(kind.is_some_and(|kind| kind != FUSE_MAGIC))
+}
 
 /// Who serves a mount.
 #[derive(Debug, PartialEq, Eq)]

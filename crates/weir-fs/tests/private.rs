@@ -259,3 +259,40 @@ fn root_what_is_mounted_at_a_name_of_weir_s_is_not_opened() {
     assert_eq!(proven.map_err(|error| error.kind()), Err(std::io::ErrorKind::CrossesDevices));
     assert!(removed.is_empty(), "{removed:?}");
 }
+
+/// Mounts what nobody serves for all accounts, as one of another account, and holds it until it is told to end.
+const UNSERVED: &str = r"
+import os,ctypes,sys
+fd=os.open('/dev/fuse',os.O_RDWR)
+options=b'fd=%d,rootmode=40000,user_id=1234,group_id=1234,allow_other'%fd
+assert ctypes.CDLL(None).mount(b'unserved',sys.argv[1].encode(),b'fuse',0,options)==0
+print(flush=True);sys.stdin.read()";
+
+/// Its owner detaches it once weir has it open: then it is in no table of mounts.
+#[test]
+fn root_a_detached_mount_of_another_s_program_is_neither_believed_nor_waited_for() {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    use rustix::fs::{Mode, OFlags};
+
+    if !root_or_say("root_a_detached_mount_of_another_s_program_is_neither_believed_nor_waited_for") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut python = Command::new("python3");
+    python.args(["-c", UNSERVED]).arg(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = python.spawn().unwrap();
+    server.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let file = File::from(rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap());
+    let attached = weir_fs::owned(&file).unwrap_err();
+    assert!(Command::new("umount").arg("--lazy").arg(folder.path()).status().unwrap().success());
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(weir_fs::owned(&file)));
+    let detached = told.recv_timeout(Duration::from_secs(20));
+    drop(server.stdin.take());
+    server.wait().unwrap();
+    assert!(attached.to_string().contains("1234"), "{attached}");
+    let why = detached.expect("waits for who need not answer").unwrap_err();
+    assert!(why.to_string().contains("serves its file system"), "{why}");
+}
