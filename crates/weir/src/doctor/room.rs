@@ -2,8 +2,9 @@
 
 use weir_core::units::Bytes;
 
-/// What stays free whatever is asked for: a tenth of the file system, and at least this.
-const KEEP_BYTES: u64 = 1 << 30;
+/// What stays free whatever is asked for: a tenth of the file system, at least and at most this.
+const KEEP_MIN: u64 = 1 << 30;
+const KEEP_MAX: u64 = 16 << 30;
 /// A test file smaller than this fits into too many caches to say anything.
 pub const FILE_MIN: u64 = 128 << 20;
 /// A flood smaller than this is none.
@@ -32,7 +33,7 @@ pub struct TooFull {
 /// Gives the file what it asks for, up to half of what may be used, and the flood the rest. A size that the user
 /// asked for (`exact`) is not made smaller.
 pub fn divide(size: u64, free: u64, file: Bytes, exact: bool, flood: Bytes) -> Result<Room, TooFull> {
-    let kept = (size / 10).max(KEEP_BYTES);
+    let kept = (size / 10).clamp(KEEP_MIN, KEEP_MAX);
     let there = free.saturating_sub(kept);
     let share = if flood.0 > 0 { there / 2 } else { there };
     let fits = if exact { file.0 } else { (file.0.min(share.max(FILE_MIN))) >> 20 << 20 };
@@ -57,6 +58,8 @@ mod tests {
             (12 * G, 12 * G, 2 * G, false, 20 * G, Some((2 * G, (12 * G - 12 * G / 10 - 2 * G) >> 20 << 20))),
             (100 * G, 13 * G, 8 * G, false, 6 * G, Some((3 * G / 2, 3 * G / 2))),
             (100 * G, 13 * G, 2 * G, true, 0, Some((2 * G, 0))),
+            (10_000 * G, 19 * G, 2 * G, true, 0, Some((2 * G, 0))),
+            (10_000 * G, 17 * G, 2 * G, true, 0, None),
             (100 * G, 11 * G, 2 * G, true, 6 * G, None),
             (100 * G, 10 * G, 2 * G, false, 6 * G, None),
             (2 * G, G + (200 << 20), 2 * G, false, 6 * G, Some((FILE_MIN, 0))),
