@@ -29,6 +29,12 @@ pub(super) fn functions(lua: &Lua, session: &Held) -> mlua::Result<Table> {
     random_functions(lua, session, &table)?;
     table.set("module", lua.create_function(|_, name: String| Ok(modules::text(&name)))?)?;
     let held = session.clone();
+    let beside = move |_: &Lua, name: String| {
+        let found = modules::beside(&held.borrow().shared.source, &name);
+        Ok(found.map_or((None, None), |(path, text)| (Some(path), Some(text))))
+    };
+    table.set("beside", lua.create_function(beside)?)?;
+    let held = session.clone();
     table.set(
         "print_options",
         lua.create_function(move |lua, ()| {

@@ -26,6 +26,7 @@ pub use session::{Answered, Fault, ScriptSession};
 pub use state::{Phase, ScriptError, State};
 pub use thread::{Attempt, Thread};
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -34,6 +35,8 @@ use weir_sysbench::database::Ignored;
 use weir_sysbench::log::Priority;
 use weir_sysbench::random::{Random, Unique};
 use weir_sysbench::script::OptionValue;
+
+use crate::credentials;
 
 /// Takes a message of sysbench's kind, from any thread.
 pub type Say = dyn Fn(Priority, &str) + Send + Sync;
@@ -48,9 +51,14 @@ pub struct Source {
 }
 
 impl Source {
-    /// The file of that name; else it is taken for a module, which Lua looks for.
+    /// The file of that name; else it is taken for a module, which Lua looks for. Who names a built-in test need not mean what
+    /// somebody put into the current folder under that name.
     pub fn find(name: &str) -> Source {
-        Source { name: name.to_string(), text: std::fs::read_to_string(name).ok() }
+        let text = match modules::is_own(name) {
+            true => credentials::believed(Path::new(name)).ok().and_then(|text| String::from_utf8(text).ok()),
+            false => std::fs::read_to_string(name).ok(),
+        };
+        Source { name: name.to_string(), text }
     }
 
     /// The last part of its path, as sysbench calls it.

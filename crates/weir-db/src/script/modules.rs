@@ -1,4 +1,12 @@
-//! The scripts that come with weir: the names, tables and statements of sysbench's own.
+//! What `require` finds: files beside a script, and the scripts that come with weir, with the names, tables and statements of
+//! sysbench's own.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::Source;
+use crate::credentials::believed;
 
 /// Their names.
 pub const NAMES: [&str; 12] = [
@@ -39,4 +47,33 @@ pub fn text(name: &str) -> Option<&'static str> {
 /// Whether it is one of weir's.
 pub fn is_own(name: &str) -> bool {
     NAMES.contains(&name)
+}
+
+/// The path and text of a module that lies beside the script, or in the current folder. Nobody named it: root or the caller must
+/// have chosen what it says, or the stranger whose script was named.
+pub fn beside(script: &Source, name: &str) -> Option<(String, String)> {
+    let is_file = script.text.is_some();
+    let folder = Path::new(&script.name).parent().filter(|folder| is_file && !folder.as_os_str().is_empty());
+    let name = name.replace('.', "/");
+    let name = name.trim_start_matches('/');
+    let files = [format!("{name}.lua"), format!("{name}/init.lua")];
+    let paths = folder
+        .into_iter()
+        .chain([Path::new(".")])
+        .flat_map(|folder| files.iter().map(|file| folder.join(file)));
+    let author = fs::metadata(&script.name).ok().filter(|_| is_file).map(|script| script.uid());
+    let text = |path: &Path| believed(path).ok().or_else(|| of_author(path, author?));
+    paths.into_iter().find_map(|path| {
+        let text = String::from_utf8(text(&path)?).ok()?;
+        Some((path.display().to_string(), text))
+    })
+}
+
+/// A file of the account whose script runs already. One of root's or the caller's may have been put into place by others.
+fn of_author(path: &Path, author: u32) -> Option<Vec<u8>> {
+    let is_stranger = author != 0 && author != rustix::process::geteuid().as_raw();
+    let mut file = weir_fs::regular_file(path).ok()?;
+    let is_of_author = is_stranger && file.metadata().ok()?.uid() == author;
+    let mut bytes = Vec::new();
+    (is_of_author && std::io::Read::read_to_end(&mut file, &mut bytes).is_ok()).then_some(bytes)
 }

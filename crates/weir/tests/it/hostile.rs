@@ -286,3 +286,31 @@ fn root_the_lab_believes_no_folder_of_others() {
     assert!(mounted, "root unmounted what somebody's link showed");
     assert!(ground.theirs.path().join("weir-lab.abcdef").exists());
 }
+
+/// Files with the names that a built-in test and a module of a script have, in the folder that root stands in.
+#[test]
+fn root_a_stranger_s_lua_in_the_current_folder_is_not_run() {
+    if !root_or_say("root_a_stranger_s_lua_in_the_current_folder_is_not_run", &[]) {
+        return;
+    }
+    let (ground, weir) = (Ground::new(), Weir::new());
+    for name in ["oltp_read_write", "oltp_common.lua", "helper.lua", "my.lua"] {
+        let path = ground.theirs.path().join(name);
+        fs::write(&path, "print('of a stranger')\npcall(require, 'helper')\n").unwrap();
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let script = ground.ours.path().join("my.lua");
+    fs::write(&script, "require('oltp_common')\npcall(require, 'helper')\nprint('read')\n").unwrap();
+    let script = script.to_str().unwrap();
+    let help = |test: &str, folder: &Path| {
+        let run = weir.run(folder, &["sysbench", test, "help"]);
+        (run.stdout.matches("of a stranger").count(), run.stdout.contains("read"))
+    };
+    assert_eq!(help("oltp_read_write", ground.theirs.path()).0, 0);
+    assert_eq!(help(script, ground.theirs.path()), (0, true));
+    // A stranger's script that was named may have the stranger's modules.
+    assert_eq!(help("my.lua", ground.theirs.path()).0, 2);
+    // What root has put beside a script is meant.
+    fs::write(ground.ours.path().join("oltp_common.lua"), "print('of a stranger')").unwrap();
+    assert_eq!(help(script, ground.theirs.path()), (1, true));
+}

@@ -545,6 +545,24 @@ function calls.finish()
    io.flush()
 end
 
+-- Lua itself would take whatever anybody put into the current folder.
+local function without_current(path, variable)
+   local asked, kept = os.getenv(variable) or "", {}
+   for template in path:gmatch("[^;]+") do
+      if template:sub(1, 2) ~= "./" or asked:find(template, 1, true) then kept[#kept + 1] = template end
+   end
+   return table.concat(kept, ";")
+end
+package.path = without_current(package.path, "LUA_PATH")
+package.cpath = without_current(package.cpath, "LUA_CPATH")
+
+-- After what is loaded already: files beside the script and in the current folder.
+table.insert(package.loaders, 2, function(name)
+   local path, text = raw.beside(name)
+   if not path then return "\n\tno file '" .. name .. ".lua' beside the script that nobody else can have put there" end
+   return assert(loadstring(text, "@" .. path))
+end)
+
 -- Modules of weir's come last: a file of the same name beside the script is meant.
 table.insert(package.loaders, function(name)
    local text = raw.module(name)
