@@ -370,3 +370,22 @@ fn what_is_no_file_is_not_waited_for() {
         assert!(login.notes.iter().any(|note| note.contains("regular")), "{path:?}: {login:?}");
     }
 }
+
+/// It has none, and whoever its account is would ask for it.
+#[test]
+fn passwords_of_other_servers_are_not_for_a_throw_away_one() {
+    let machine = Machine::new(&[("MYSQL_PWD", "secret"), ("PGPASSWORD", "secret")]);
+    machine.file("home/.my.cnf", 0o600, "[client]\npassword = secret\n");
+    machine.file("home/.pgpass", 0o600, "*:*:*:*:secret\n");
+    for name in ["mysql.sock", ".s.PGSQL.5432"] {
+        let (path, _listener) = machine.socket(&format!("run/{name}/s/{name}"));
+        let password = |url: &str| machine.resolve(url).servers[0].password.reveal().to_string();
+        let url = format!("unix:{}", path.display());
+        assert_eq!(password(&url), "secret", "{name}");
+        machine.file(&format!("run/{name}/sandbox.json"), 0o600, "{}");
+        assert_eq!(password(&url), "", "{name}");
+        let link = machine.dir.path().join(format!("elsewhere-{name}"));
+        std::os::unix::fs::symlink(path.parent().unwrap(), &link).unwrap();
+        assert_eq!(password(&format!("unix:{}", link.join(name).display())), "", "{name}");
+    }
+}

@@ -46,6 +46,7 @@ use crate::wire::connect_unix;
 pub use self::binaries::Binaries;
 pub use self::error::SandboxError;
 pub use self::process::ProcessId;
+pub(crate) use self::registry::is_of_one;
 pub use self::registry::{Listed, Marker, clean, list};
 pub use self::spec::{Flavour, SandboxSpec, Variables};
 
@@ -498,6 +499,10 @@ struct Held {
 
 /// Takes hold of a folder, and finds out who is to run in it.
 fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &Quarters) -> Result<Held, SandboxError> {
+    // An account that nothing belongs to gains nothing where a path of its own leads elsewhere.
+    if !quarters.is_apart || !quarters.account.is_other() {
+        layout.check_above()?;
+    }
     look_inside(layout, spec.flavour)?;
     let lock = layout.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => SandboxError::InUse(layout.path().to_path_buf()),

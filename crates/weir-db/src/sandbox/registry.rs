@@ -265,6 +265,13 @@ pub fn clean(left: &Listed) -> bool {
     removed.is_ok()
 }
 
+/// Whether a socket is that of a throw-away server, of whosever it is.
+pub(crate) fn is_of_one(socket: &Path) -> bool {
+    let real = socket.canonicalize().unwrap_or_else(|_| socket.to_path_buf());
+    let folder = real.parent().filter(|folder| folder.file_name() == Some(OsStr::new(SOCKETS)));
+    folder.and_then(Path::parent).is_some_and(|run| run.join(MARKER).symlink_metadata().is_ok())
+}
+
 /// The folder of all run folders.
 fn base() -> PathBuf {
     let uid = rustix::process::geteuid().as_raw();
