@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use crate::owner::{caller, trusted};
+use crate::owner::{caller, served, trusted};
 use crate::resolve::{check_name, open_below, open_same_mount};
 
 /// What a file is opened for.
@@ -189,6 +189,7 @@ impl Dir {
         check_name(name)?;
         rustix::fs::mkdirat(&self.file, name, Mode::from_raw_mode(mode))?;
         let dir = self.subdir(name)?;
+        served(&dir.file)?;
         if dir.metadata()?.uid() != caller() {
             return Err(dir.was_changed());
         }

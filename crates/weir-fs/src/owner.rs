@@ -171,6 +171,16 @@ pub fn lasting_chain(path: &Path) -> io::Result<PathBuf> {
     chain(path, |data| judge_lasting(data.uid(), data.mode(), caller()))
 }
 
+/// The same where a group may write, too: no other account owns the folders, and not everybody may put another one in the place of
+/// one of them.
+///
+/// # Errors
+/// As [`trusted_chain`].
+pub fn owned_chain(path: &Path) -> io::Result<()> {
+    let judge = |data: &Metadata| judge_lasting(data.uid(), data.mode() & !0o020, caller());
+    chain(path, judge).map(drop)
+}
+
 fn judge_lasting(owner: u32, mode: u32, caller: u32) -> Result<(), Distrust> {
     judge(owner, if mode & 0o1000 != 0 { mode & !0o022 } else { mode }, caller)
 }

@@ -123,7 +123,13 @@ impl Reader {
         let (ask, asked) = channel::<String>();
         let (answer, answers) = channel();
         std::thread::Builder::new().name("weir-procs".to_string()).spawn(move || {
-            // It ends with its channel, and with the process even where it is stuck: the kernel's wait is a killable one.
+            // It ends with its channel. The owner of a file may see to it that not even a signal ends its wait: what the process has
+            // open (locks, sockets, pipes to who restores its settings) must not stay open with it.
+            let first: libc::c_uint = 3;
+            // SAFETY: takes numbers; from here on this thread has descriptors of its own, and uses none that is closed.
+            unsafe {
+                libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE)
+            };
             while let Ok(path) = asked.recv() {
                 if answer.send(read(&path)).is_err() {
                     break;

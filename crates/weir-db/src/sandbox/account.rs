@@ -23,7 +23,7 @@ const SECURE_BITS: libc::c_ulong = 0b1100_0011;
 
 /// Numbers that neither distributions nor containers nor directories (sssd ends at 2,000,200,000) give out, and that fit
 /// an `int`.
-const UNUSED: RangeInclusive<u32> = 0x7800_0000..=0x7fff_ffff;
+const UNUSED: RangeInclusive<u32> = 0x7800_0000..=0x7ffd_ffff;
 
 /// Who a server runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

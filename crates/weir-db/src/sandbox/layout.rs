@@ -82,6 +82,7 @@ impl Layout {
         let io = |action| SandboxError::io(action, path);
         let (Some(name), Some(above)) = (path.file_name(), path.parent()) else { return Layout::open(path) };
         let parent = Dir::open(above).map_err(io("create"))?;
+        fits_a_line(parent.path()).and_then(|()| fits_a_line(Path::new(name))).map_err(io("use"))?;
         match parent.make_dir(name, 0o755) {
             Ok(dir) => {
                 let made = Some((parent, name.to_os_string()));
@@ -109,7 +110,14 @@ impl Layout {
 
     fn of(dir: Dir, made: Option<(Dir, OsString)>) -> io::Result<Layout> {
         let path = fs::read_link(format!("/proc/self/fd/{}", rustix::fd::AsFd::as_fd(&dir).as_raw_fd()))?;
+        fits_a_line(&path)?;
         Ok(Layout { dir, path, made })
+    }
+
+    /// Whether no other account decides where the path of the folder leads: servers reach their data by it.
+    pub fn check_above(&self) -> Result<(), SandboxError> {
+        let above = self.path.parent().unwrap_or(&self.path);
+        weir_fs::owned_chain(above).map_err(SandboxError::io("use", &self.path))
     }
 
     /// The folder.
@@ -247,7 +255,12 @@ impl Layout {
     /// The same for a folder that another weir made or found.
     pub fn remove_as(mut self, made: bool) {
         if let (true, Some(name), Some(above)) = (made, self.path.file_name(), self.path.parent()) {
-            self.made = Dir::open(above).ok().map(|parent| (parent, name.to_os_string()));
+            let is_it = |parent: &Dir| {
+                let there = parent.subdir(name).and_then(|dir| dir.metadata()).ok()?;
+                (Some((there.dev(), there.ino())) == self.id().ok()).then_some(())
+            };
+            let parent = Dir::open(above).ok().filter(|parent| is_it(parent).is_some());
+            self.made = parent.map(|parent| (parent, name.to_os_string()));
         }
         self.remove();
     }
@@ -256,7 +269,7 @@ impl Layout {
 /// Removes a file, or a folder with all that is in it but folders of other accounts: the server may have let others write
 /// there.
 fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
-    match dir.subdir(name) {
+    match dir.subdir_here(name) {
         Ok(folder) => {
             folder.remove_contents_of(folder.metadata()?.uid())?;
             dir.remove_dir(name)
@@ -264,6 +277,13 @@ fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(_) => absent_is_done(dir.remove_file(name)),
     }
+}
+
+/// The path stands in the server's configuration file: whoever named a folder above it must not write lines of that.
+fn fits_a_line(path: &Path) -> io::Result<()> {
+    let has_odd = path.to_string_lossy().contains(|c: char| c.is_control() || c == '"');
+    let why = "a path with control characters or quotes does not fit a server's configuration file";
+    if has_odd { Err(io::Error::new(io::ErrorKind::InvalidInput, why)) } else { Ok(()) }
 }
 
 fn absent_is_done(result: io::Result<()>) -> io::Result<()> {

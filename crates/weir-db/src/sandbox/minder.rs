@@ -64,8 +64,10 @@ for name in $2; do
   if [ -d "./$name" ] && ! [ -L "./$name" ]; then own "./$name" "$6"; else rm -f -- "./$name"; fi
   rm -f -- ".$name."*.tmp
 done
-cd /
-[ "$5" = made ] && rmdir -- "$1" 2>/dev/null
+# Another folder may be at its path by now, and where it lies another one may have its name.
+here=$(stat -c %d:%i .)
+cd -P .. 2>/dev/null || exit
+[ "$5" = made ] && [ "$(stat -c %d:%i -- "${1##*/}")" = "$here" ] && rmdir -- "${1##*/}"
 "#;
 
 /// What a minder has to know.
@@ -254,5 +256,21 @@ mod tests {
         let removed: Vec<_> = text.lines().filter(|line| line.contains("./sub/file")).collect();
         assert_eq!(removed, [format!("{NOBODY} -f -- ./sub/file")]);
         assert!(!at("box").exists() && !at("run").exists(), "something is left");
+    }
+
+    /// The owner of a folder above has put another one in its place.
+    #[test]
+    fn the_folder_itself_is_removed_wherever_it_lies_by_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["moved/one", "victim/one", "run/s"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(at("victim"), at("named")).unwrap();
+        let account = rustix::process::geteuid().as_raw().to_string();
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", SCRIPT, "weir-minder"]).arg(at("named/one")).arg(NAMES.join(" ")).arg(at("run"));
+        assert!(shell.args(["-", "made", &account]).current_dir(at("moved/one")).status().unwrap().success());
+        assert_eq!([at("moved/one").exists(), at("victim/one").exists()], [false, true]);
     }
 }

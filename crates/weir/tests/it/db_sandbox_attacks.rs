@@ -513,6 +513,29 @@ fn what_lies_at_the_path_of_a_killed_sandbox_is_not_removed_for_it() {
     }
 }
 
+/// Its path stands in the configuration file, and whoever has a folder above it named that.
+#[test]
+fn a_folder_s_name_is_no_line_of_a_server_s_configuration() {
+    let (yard, folder) = (Yard::new(), tempfile::tempdir_in("/var/tmp").unwrap());
+    let program = folder.path().join("mysqld");
+    fs::write(
+        &program,
+        "#!/bin/sh\necho 'mysqld  Ver 8.0.44 for Linux on x86_64 (MySQL Community Server - GPL)'\n",
+    )
+    .unwrap();
+    for path in [folder.path(), &program] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let odd = folder.path().join("q\n[mysqld]\nplugin_dir=").join("x");
+    fs::create_dir_all(&odd).unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&odd, &link).unwrap();
+    let (dir, program) = (link.join("one"), program.to_str().unwrap());
+    let ended = yard.run(&["mysql", "--dir", dir.to_str().unwrap(), "--binary", program, "--", "true"]);
+    assert!(ended.code != 0 && ended.stderr.contains("does not fit a server's configuration"), "{ended:?}");
+    assert_eq!(fs::read_dir(&odd).unwrap().count(), 0);
+}
+
 /// A server that lets everybody write where its socket lies, and then puts a link to another server in its place, again and
 /// again.
 const SWAPS: &str = r#"#!/usr/bin/python3
