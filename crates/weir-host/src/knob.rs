@@ -36,7 +36,6 @@ use crate::host::Host;
 pub use crate::servers::{Servers, Unreached};
 pub use apply::Applied;
 pub use entry::fnv1a;
-pub(crate) use entry::started_ticks;
 pub use error::KnobError;
 pub use governor::{Actuator, BdiOf, Choice, Governor, HANGS_AFTER, Move};
 pub use guardian::{ARGUMENT, guardian_main};

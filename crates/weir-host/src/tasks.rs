@@ -13,7 +13,6 @@ use weir_oltp::limits::OffCpu;
 use crate::cpu::parse_cpu_list;
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
-use crate::knob::started_ticks;
 
 /// Open files of a process that are looked at: one may have a million, and a guard asks every second.
 const FILES_MAX: usize = 1024;
@@ -91,11 +90,13 @@ impl Host {
         self.tree.line(&format!("/proc/{task}/comm"))
     }
 
-    /// Whether a process has not ended.
+    /// Whether a process has not ended: its first thread may have, before others.
     pub fn is_still(&self, life: Life) -> bool {
         /// USER_HZ is 100 on every architecture that has BPF.
         const TICK_NS: u64 = 10_000_000;
-        started_ticks(&self.tree, life.pid).is_ok_and(|ticks| ticks == life.start_ns / TICK_NS)
+        let stat = self.tree.text(&format!("/proc/{}/stat", life.pid)).ok();
+        let stat = stat.and_then(|text| parse_stat(&text));
+        stat.is_some_and(|stat| stat.runs && stat.started_ticks == life.start_ns / TICK_NS)
     }
 
     /// What is asked of a process by its number; `None` where it has ended, and another may have answered.
@@ -207,6 +208,9 @@ fn parse_schedstat(text: &str) -> Result<TaskClock, BadLine> {
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 struct Stat {
+    /// It has a thread that has not ended.
+    runs: bool,
+    started_ticks: u64,
     parent: u32,
     flags: u64,
     block_delay_ticks: u64,
@@ -216,7 +220,14 @@ struct Stat {
 fn parse_stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(0);
-    Some(Stat { parent: fields.get(1)?.parse().ok()?, flags: number(6), block_delay_ticks: number(39) })
+    let has_first = !["Z", "X", "x"].contains(fields.first()?);
+    Some(Stat {
+        runs: has_first || number(17) > 1,
+        started_ticks: number(19),
+        parent: fields.get(1)?.parse().ok()?,
+        flags: number(6),
+        block_delay_ticks: number(39),
+    })
 }
 
 /// `running`, or the number of the system call and its arguments; -1 where it sleeps outside of one, in a page fault.

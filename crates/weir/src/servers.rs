@@ -1,5 +1,6 @@
 //! Database servers behind knobs: how a variable is read and set in a server that runs.
 
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,10 @@ use weir_host::knob::{Servers, Unreached};
 use weir_knobs::{ServerName, Value};
 use weir_oltp::Dialect;
 
+/// A server's log-in, and each of its answers, may take so long: the journal of all changes waits for it.
+const ANSWER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
+/// One that took longer is not asked again for so long.
+const SILENT_FOR: Duration = Duration::from_secs(30);
 /// How long PostgreSQL may take to read its configuration again.
 const RELOAD: Duration = Duration::from_secs(2);
 
@@ -106,6 +111,9 @@ fn refused(why: String) -> Unreached {
 /// MySQL keeps what SET GLOBAL sets in memory: without the server there is nothing to restore. PostgreSQL keeps what
 /// ALTER SYSTEM sets in a file.
 fn unreached(name: &ServerName, error: &DbError) -> Unreached {
+    if matches!(error, DbError::Timeout { .. }) {
+        is_silent(name, Some(()));
+    }
     let is_down = match error {
         DbError::Connect { source, .. } => {
             matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused)
@@ -133,7 +141,23 @@ impl Servers for Reached {
 }
 
 fn open(name: &ServerName) -> Result<Connection, Unreached> {
-    Connection::open(&server_of(name)?).map_err(|error| unreached(name, &error))
+    if is_silent(name, None) {
+        return Err(refused("it did not answer a moment ago".to_string()));
+    }
+    let server = server_of(name)?;
+    let impatient = Server { connect_timeout: ANSWER, answer_timeout: Some(ANSWER), ..server };
+    Connection::open(&impatient).map_err(|error| unreached(name, &error))
+}
+
+/// Servers that did not answer in time, until when.
+static SILENT: Mutex<Vec<(ServerName, Instant)>> = Mutex::new(Vec::new());
+
+/// Whether a server has not answered lately; `news` makes it one that has not.
+fn is_silent(name: &ServerName, news: Option<()>) -> bool {
+    let (mut silent, now) = (SILENT.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+    silent.retain(|(_, until)| now < *until);
+    silent.extend(news.map(|()| (name.clone(), now + SILENT_FOR)));
+    silent.iter().any(|(known, _)| known == name)
 }
 
 fn current(connection: &mut Connection, variable: &str) -> Result<Value, DbError> {
@@ -268,5 +292,19 @@ mod tests {
             let server = server_of(name).unwrap();
             assert_eq!(name_of(&server), *name, "{text}");
         }
+    }
+
+    /// The journal's lock is held while a server is asked, and all other changes wait.
+    #[test]
+    fn a_server_that_does_not_answer_is_not_waited_for() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = format!("root@{}", listener.local_addr().unwrap());
+        let name = ServerName { family: Dialect::MySql, place };
+        let why = Reached.read(&name, "innodb_io_capacity").unwrap_err();
+        assert!(!why.gone && !why.why.contains("a moment ago"), "{}", why.why);
+        let begun = Instant::now();
+        let value = Value::Number(200);
+        let why = Reached.write(&name, "innodb_io_capacity", &value).unwrap_err();
+        assert!(begun.elapsed() < ANSWER && why.why.contains("a moment ago"), "{}", why.why);
     }
 }

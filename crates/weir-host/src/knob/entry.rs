@@ -220,9 +220,9 @@ fn boot_id(tree: &Tree) -> Result<String, HostError> {
     tree.value::<String>("/proc/sys/kernel/random/boot_id")
 }
 
-/// Field 22 of `/proc/PID/stat`. A process that has ended but was not waited for is no longer alive, and an error. One whose first thread
-/// has ended before others still is.
-pub(crate) fn started_ticks(tree: &Tree, pid: u32) -> Result<u64, HostError> {
+/// Field 22 of `/proc/PID/stat`. A process that has ended but was not waited for is no longer alive, and an error; so is one whose first
+/// thread has ended: a thread of weir's that others keep from ending restores nothing.
+pub(super) fn started_ticks(tree: &Tree, pid: u32) -> Result<u64, HostError> {
     tree.parsed(&format!("/proc/{pid}/stat"), parse_started_ticks)
 }
 
@@ -230,12 +230,10 @@ fn parse_started_ticks(text: &str) -> Result<u64, BadLine> {
     // The command name in parentheses may hold spaces and parentheses itself.
     let bad = || BadLine::new(1, "a running process with its start in field 22", text.trim());
     let mut fields = text.rsplit_once(')').ok_or_else(bad)?.1.split_whitespace();
-    let has_first = fields.next().is_some_and(|state| !["Z", "X", "x"].contains(&state));
-    let threads = fields.nth(16).and_then(|threads| threads.parse::<u64>().ok());
-    if !has_first && threads.is_none_or(|threads| threads < 2) {
+    if fields.next().is_none_or(|state| ["Z", "X", "x"].contains(&state)) {
         return Err(bad());
     }
-    fields.nth(1).and_then(|ticks| ticks.parse().ok()).ok_or_else(bad)
+    fields.nth(18).and_then(|ticks| ticks.parse().ok()).ok_or_else(bad)
 }
 
 /// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which says whether a text was changed, not whether on purpose.
@@ -292,13 +290,10 @@ mod tests {
     #[test]
     fn starts_of_processes_parse() {
         assert_eq!(parse_started_ticks(STAT), Ok(5555));
-        let ended = STAT.replace(" S ", " Z ");
-        assert!(parse_started_ticks(&ended).is_err());
-        assert_eq!(
-            parse_started_ticks(&ended.replace(" 20 0 1 0 ", " 20 0 2 0 ")),
-            Ok(5555),
-            "another thread runs"
-        );
+        for threads in ["1", "2"] {
+            let ended = STAT.replace(" S ", " Z ").replace(" 20 0 1 0 ", &format!(" 20 0 {threads} 0 "));
+            assert!(parse_started_ticks(&ended).is_err(), "whatever threads are left");
+        }
         assert!(parse_started_ticks("17 (sh) S 1").is_err());
     }
 }

@@ -1,9 +1,12 @@
 //! Where a knob lies, and how its file is read and written.
 
+use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use weir_core::target::DeviceNumber;
 use weir_knobs::{Kind, KnobName, Scope, ServerName, Value, catalog};
@@ -106,6 +109,18 @@ impl Place {
         }
     }
 
+    /// The same. The kernel reclaims memory in the very write that lowers a cgroup's limit, for as long as those inside take more: it
+    /// does so for this long.
+    pub fn write_within(&self, tree: &Tree, value: &Value, patience: Duration) -> Result<(), HostError> {
+        match self {
+            Place::Whole(file) if file.rsplit('/').next().is_some_and(|name| name.starts_with("memory.")) => {
+                let real = tree.real(file);
+                put_apart(&real, &value.to_string(), patience).map_err(|error| HostError::io(&real, error))
+            }
+            _ => self.write(tree, value),
+        }
+    }
+
     /// The file that such a value is written to; of a server's variable, its name.
     pub fn file(&self, value: &Value) -> &str {
         match (self, value) {
@@ -144,6 +159,50 @@ fn put(tree: &Tree, path: &str, text: &str) -> Result<(), HostError> {
     let real = tree.real(path);
     let written = || OpenOptions::new().write(true).truncate(true).open(&real)?.write_all(text.as_bytes());
     written().map_err(|error| HostError::io(&real, error))
+}
+
+/// Writes by a process of its own, which is killed where that takes longer: the kernel has the value by then, and a signal ends what it does
+/// with it.
+fn put_apart(path: &Path, text: &str, patience: Duration) -> io::Result<()> {
+    const POLL: Duration = Duration::from_millis(2);
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the child makes system calls alone, on memory that it has a copy of.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above. Nothing of this process stays open in it, such as a lock.
+        unsafe {
+            let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_TRUNC);
+            let is_written = file >= 0
+                && libc::dup2(file, 0) == 0
+                && libc::syscall(libc::SYS_close_range, 1 as libc::c_uint, libc::c_uint::MAX, 0) == 0
+                && libc::write(0, text.as_ptr().cast(), text.len()) == text.len() as isize;
+            libc::_exit(if is_written {
+                0
+            } else {
+                io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+            });
+        }
+    }
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let (begun, mut status, mut is_killed) = (Instant::now(), 0, false);
+    // SAFETY: a child of ours that nobody else waits for; the status is written to.
+    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+        if begun.elapsed() > patience * 2 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if begun.elapsed() > patience && !is_killed {
+            // SAFETY: takes numbers; it has not been waited for, so the number is its.
+            is_killed = unsafe { libc::kill(child, libc::SIGKILL) } == 0;
+        }
+        std::thread::sleep(POLL);
+    }
+    match libc::WEXITSTATUS(status) {
+        _ if !libc::WIFEXITED(status) => Ok(()),
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
 }
 
 fn unknown(knob: &KnobName) -> HostError {
@@ -249,4 +308,23 @@ pub(crate) fn parse_keyed(text: &str, device: DeviceNumber, key: &str) -> Result
         return found.map(|(_, value)| parse_whole(value)).transpose();
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the kernel may while it reclaims memory; a FIFO's opening waits as well.
+    #[test]
+    fn a_limit_of_memory_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (fifo, file) = (folder.path().join("memory.high"), folder.path().join("memory.max"));
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        assert!(put_apart(&fifo, "max", Duration::from_millis(100)).is_ok());
+        fs::write(&file, "").unwrap();
+        assert!(put_apart(&file, "5000", Duration::from_secs(20)).is_ok());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "5000");
+        let missing = put_apart(&folder.path().join("gone"), "max", Duration::from_secs(20)).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
 }

@@ -1,5 +1,7 @@
 //! One value after the other, each read back.
 
+use std::time::Duration;
+
 use weir_knobs::{KnobName, Value, catalog};
 
 use super::KnobError;
@@ -7,6 +9,9 @@ use super::dirty::Descent;
 use super::place::Place;
 use super::refusal::refused;
 use crate::host::Host;
+
+/// The kernel takes a value at once. What it does beyond that in the same call is not waited for: this process may hold the journal's lock.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Writes one value after the other, and reads each back.
 pub(super) fn lead_through(host: &Host, knob: &KnobName, steps: &[Value]) -> Result<(), KnobError> {
@@ -16,7 +21,7 @@ pub(super) fn lead_through(host: &Host, knob: &KnobName, steps: &[Value]) -> Res
         if steps.len() > 1 {
             descent.before(host, value);
         }
-        place.write(&host.tree, value).map_err(|error| refused(host, knob, value, error))?;
+        place.write_within(&host.tree, value, PATIENCE).map_err(|error| refused(host, knob, value, error))?;
         accept(knob, value, &place.read(&host.tree)?)?;
     }
     Ok(())
