@@ -21,7 +21,7 @@ const PYTHON: &str = "import os,sys,time,mmap,ctypes\n";
 
 fn python(device: &Device, program: &str) -> Command {
     let mut command = Command::new("python3");
-    command.args(["-c", &format!("{PYTHON}{program}")]).current_dir(device.mount());
+    command.args(["-Ic", &format!("{PYTHON}{program}")]).current_dir(device.mount());
     command
 }
 
@@ -418,7 +418,7 @@ fn root_what_a_program_serves_takes_no_place_of_a_device() {
     };
     let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     let mut served = Command::new("unshare");
-    served.args(["--mount", "python3", "-c", SERVED]).current_dir(device.mount());
+    served.args(["--mount", "python3", "-Ic", SERVED]).current_dir(device.mount());
     let output = served.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     run(python(&device, "os.fsync(os.open('a',66))"));

@@ -306,7 +306,7 @@ fn root_alone_short_syncs_are_counted_after_those_from_before_have_ended() {
                     all=[threading.Thread(target=sleep,args=(n,)) for n in range(40)]\n\
                     [t.start() for t in all]; [t.join() for t in all]";
     let mut sleepers =
-        Running(Command::new("python3").args(["-c", sleepers]).arg(slow.mount()).spawn().unwrap());
+        Running(Command::new("python3").args(["-Ic", sleepers]).arg(slow.mount()).spawn().unwrap());
     wait_until(|| {
         let tasks = format!("/proc/{}/task", sleepers.0.id());
         fs::read_dir(tasks).is_ok_and(|tasks| tasks.count() > 40)
@@ -314,7 +314,7 @@ fn root_alone_short_syncs_are_counted_after_those_from_before_have_ended() {
     let short = "import os,time\nf=os.open('short',66); os.write(f,b'x'); os.fsync(f)\n\
                  end=time.time()+8\nwhile time.time()<end: os.fsync(f)";
     let mut short =
-        Running(Command::new("python3").args(["-c", short]).current_dir(fast.mount()).spawn().unwrap());
+        Running(Command::new("python3").args(["-Ic", short]).current_dir(fast.mount()).spawn().unwrap());
     let report = report(&weir.run(&fast.mount(), &["trace", "fsync", "--json", "--duration", "7s"]));
     let _ = (sleepers.0.wait(), short.0.wait());
     let [counted, all] = ["skimmed", "syncs"].map(|key| report["all"][key].as_u64().unwrap());
@@ -346,7 +346,7 @@ fn root_alone_direct_writes_of_another_s_pages_are_the_writer_s() {
                    while time.time()<end: os.pwrite(f,b'x'*4096,0)\n\
                    os.wait(); os.wait()";
     let report =
-        report(&weir.run(&device.mount(), &["trace", "fsync", "--json", "--", "python3", "-c", program]));
+        report(&weir.run(&device.mount(), &["trace", "fsync", "--json", "--", "python3", "-Ic", program]));
     let processes = report["processes"].as_array().unwrap();
     let database = processes.iter().find(|process| process["process"]["comm"] == "dbd").unwrap();
     let culprits = database["culprits"].as_array().unwrap();
