@@ -26,6 +26,9 @@ pub use session::{DeviceLook, Look, SyncSession};
 pub use tables::Backlog;
 pub use unit::{Unit, processes_of, unit};
 
+/// Processes that [`Whose::Listed`] holds at most; `LISTED` in `bpf/syncs_state.h`.
+pub const LISTED: usize = 4096;
+
 /// Whose syncs are protected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Whose {

@@ -239,10 +239,11 @@ impl Programs {
         self.at_calls.attach().map_err(system("attach programs to system calls"))
     }
 
-    /// From now on these are the listed processes.
+    /// From now on these are the listed processes, the first [`super::LISTED`] of them.
     pub fn list(&self, processes: &[u32]) -> Result<(), Error> {
         use libbpf_rs::MapFlags;
-        let wanted: Vec<[u8; 4]> = processes.iter().map(|process| process.to_ne_bytes()).collect();
+        let fitting = processes.iter().take(super::LISTED);
+        let wanted: Vec<[u8; 4]> = fitting.map(|process| process.to_ne_bytes()).collect();
         for gone in self.listed.keys().filter(|key| !wanted.iter().any(|wanted| wanted[..] == key[..])) {
             // Gone by itself is as good.
             let _ = self.listed.delete(&gone);

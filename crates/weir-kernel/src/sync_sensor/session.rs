@@ -160,10 +160,10 @@ impl SyncSession {
         Ok(session)
     }
 
-    /// Of [`Whose::Listed`]: these processes from now on.
+    /// Of [`Whose::Listed`]: these processes from now on, the first [`super::LISTED`] of them.
     ///
     /// # Errors
-    /// More than the table holds (4096).
+    /// What the kernel refused.
     pub fn list(&self, processes: &[u32]) -> Result<(), Error> {
         self.programs.list(processes)
     }

@@ -82,7 +82,9 @@ impl Groups {
         self.spared.retain(|_, until_ns| now_ns < *until_ns);
         self.refused.retain(|_, (until_ns, _)| now_ns < *until_ns);
         let asked = writers.iter().take(WRITERS_MOST);
-        self.homes = asked.map(|writer| (writer.life(), home_of(rules.host, writer.life()))).collect();
+        let home =
+            |life: Life| home_of(rules.host, life).or_else(|| self.homes.get(&life).cloned().flatten());
+        self.homes = asked.map(|writer| (writer.life(), home(writer.life()))).collect();
         let (mut refused, mut looked) = (Vec::new(), 0);
         for writer in writers {
             let Some(Some(group)) = self.homes.get(&writer.life()).cloned() else { continue };
@@ -186,14 +188,13 @@ impl Groups {
         self.homes.extend(asked.into_iter().map(|life| (life, home_of(host, life))));
     }
 
-    /// What those of these writers wrote, in bytes, whom a held cgroup has, and who have ended since.
+    /// What those of these writers wrote, in bytes, whom a held cgroup has, or had while they lived.
     pub fn held_bytes(&mut self, writers: &[Writer], host: &Host) -> u64 {
         self.ask_homes(writers, host);
         let is_held = |life: Life| match self.homes.get(&life) {
             Some(Some(home)) => self.held.iter().any(|held| held.group == *home),
-            // It lies where no cgroup can be held.
-            Some(None) => !host.is_still(life),
-            None => false,
+            // It has ended unasked, or lies where no cgroup can be held.
+            Some(None) | None => false,
         };
         writers.iter().filter(|writer| is_held(writer.life())).map(|writer| writer.bytes).sum()
     }

@@ -428,9 +428,16 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
             stage.set(&format!("/proc/{pid}/cgroup"), "0::/");
         }
         stage.sample(1);
-        assert_eq!(stage.privates.covers(0), ["nobody", "who has ended"].contains(&name), "{name}");
+        assert_eq!(stage.privates.covers(0), name == "nobody", "{name}");
         assert_eq!(stage.done.borrow().taken.len(), 1, "{name}");
     }
+    let mut stage = Stage::new(&[]);
+    stage.put(5, "dd", "backup.service");
+    stage.others = vec![(5, 20 * MB)];
+    stage.sample(2);
+    fs::remove_dir_all(stage.folder.path().join("proc/5")).unwrap();
+    stage.sample(1);
+    assert!(stage.privates.covers(0), "it was in the held cgroup");
 }
 
 /// Each that is held takes a thread and a guardian.

@@ -14,7 +14,9 @@ mod with {
     use std::path::Path;
 
     use weir_control::{Bulk, Syncs};
-    use weir_kernel::sync_sensor::{Backlog, DeviceLook, Look, SyncSession, Whose, processes_of, unit};
+    use weir_kernel::sync_sensor::{
+        Backlog, DeviceLook, LISTED, Look, SyncSession, Whose, processes_of, unit,
+    };
 
     use super::super::{Sight, Watched, whose};
     use crate::guard::exempt::Exempt;
@@ -79,6 +81,14 @@ mod with {
                         .to_string(),
                 );
             }
+            if let Whose::Listed(listed) = &self.whose
+                && listed.len() > LISTED
+            {
+                let all = listed.len();
+                return Some(format!(
+                    "of {all} processes that are to be protected {LISTED} are: those of units, cgroups and numbers first"
+                ));
+            }
             let is_empty = matches!(&self.whose, Whose::Listed(listed) if listed.is_empty());
             if is_empty && self.protect.is_empty() {
                 return Some("the named processes have ended: nothing is protected".to_string());
@@ -100,7 +110,7 @@ mod with {
             let nobody = self.protect.is_empty();
             let whose = if nobody { Whose::Listed(Vec::new()) } else { resolve(&self.protect) };
             if let (Whose::Listed(_), Whose::Listed(now)) = (&self.whose, &whose) {
-                // A list that does not fit keeps those that did.
+                // A list that is refused keeps the one before.
                 let _ = self.session.list(now);
                 self.whose = whose;
                 return;

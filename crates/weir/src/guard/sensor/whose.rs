@@ -14,12 +14,20 @@ struct Task {
     comm: String,
 }
 
-/// Everybody's processes who is named by name or number, at this moment; those in cgroups are found by `in_groups`.
+/// Everybody's processes who is named by name or number, at this moment; those in cgroups are found by `in_groups`. Those of names
+/// come last, which anybody may take.
 pub fn processes(protect: &[Protected], in_groups: impl Fn(&Protected) -> Vec<u32>) -> Vec<u32> {
+    let (numbers, names): (Vec<Protected>, Vec<Protected>) = protect
+        .iter()
+        .filter(|who| matches!(who, Protected::Comm(_) | Protected::Pid(_)))
+        .cloned()
+        .partition(|who| matches!(who, Protected::Pid(_)));
+    let is_by_task = !numbers.is_empty() || !names.is_empty();
+    let tasks = if is_by_task { tasks(Path::new("/proc")) } else { Vec::new() };
     let by_group = protect.iter().flat_map(in_groups);
-    let by_task = chosen(protect, &tasks(Path::new("/proc")));
-    let all: HashSet<u32> = by_group.chain(by_task).collect();
-    all.into_iter().collect()
+    let all = by_group.chain(chosen(&numbers, &tasks)).chain(chosen(&names, &tasks));
+    let mut seen = HashSet::new();
+    all.filter(|pid| seen.insert(*pid)).collect()
 }
 
 /// When those began who are named by number, in ticks since boot: one that has ended leaves its number to others.
