@@ -82,7 +82,7 @@ impl Layout {
         let io = |action| SandboxError::io(action, path);
         let (Some(name), Some(above)) = (path.file_name(), path.parent()) else { return Layout::open(path) };
         let parent = Dir::open(above).map_err(io("create"))?;
-        fits_a_line(parent.path()).and_then(|()| fits_a_line(Path::new(name))).map_err(io("use"))?;
+        real_path(&parent).and_then(|_| fits_a_line(Path::new(name))).map_err(io("use"))?;
         match parent.make_dir(name, 0o755) {
             Ok(dir) => {
                 let made = Some((parent, name.to_os_string()));
@@ -109,8 +109,7 @@ impl Layout {
     }
 
     fn of(dir: Dir, made: Option<(Dir, OsString)>) -> io::Result<Layout> {
-        let path = fs::read_link(format!("/proc/self/fd/{}", rustix::fd::AsFd::as_fd(&dir).as_raw_fd()))?;
-        fits_a_line(&path)?;
+        let path = real_path(&dir)?;
         Ok(Layout { dir, path, made })
     }
 
@@ -277,6 +276,12 @@ fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(_) => absent_is_done(dir.remove_file(name)),
     }
+}
+
+/// Without links.
+fn real_path(dir: &Dir) -> io::Result<PathBuf> {
+    let path = fs::read_link(format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd()))?;
+    fits_a_line(&path).map(|()| path)
 }
 
 /// The path stands in the server's configuration file: whoever named a folder above it must not write lines of that.

@@ -21,8 +21,8 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
 }
 
 #[test]
-fn root_alone_a_map_finds_planted_limits_and_leaves_nothing() {
-    let name = "root_alone_a_map_finds_planted_limits_and_leaves_nothing";
+fn root_quiet_a_map_finds_planted_limits_and_leaves_nothing() {
+    let name = "root_quiet_a_map_finds_planted_limits_and_leaves_nothing";
     if !root_or_say(name, &["losetup", "mkfs.ext4"]) {
         return;
     }
