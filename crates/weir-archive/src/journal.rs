@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::Damaged;
-use crate::batch::{Batch, Column};
+use crate::batch::{Batch, Column, Texts};
 use crate::parquet::thrift::{In, unzigzag, varint, zigzag};
 use crate::tables::{Kind, TABLES};
 
@@ -176,14 +176,14 @@ fn batches(plain: &[u8]) -> Result<Vec<Batch>, Damaged> {
 }
 
 fn take(from: &mut In<'_>, kind: Kind, rows: usize) -> Result<Column, Damaged> {
-    let mut column = Column::new(kind);
     match kind {
         Kind::Integer => {
-            let mut before = 0_i64;
+            let (mut column, mut before) = (Column::new(kind), 0_i64);
             for _ in 0..rows {
                 before = before.wrapping_add(unzigzag(from.varint()?));
                 column.push_integer(before);
             }
+            Ok(column)
         }
         Kind::Text => {
             let count = from.length()?;
@@ -195,18 +195,17 @@ fn take(from: &mut In<'_>, kind: Kind, rows: usize) -> Result<Column, Damaged> {
                 let length = from.length()?;
                 words.push(String::from_utf8_lossy(from.take(length)?).into_owned());
             }
-            for _ in 0..rows {
-                let code = usize::try_from(from.varint()?).unwrap_or(usize::MAX);
-                match words.get(code) {
-                    Some(word) => column.push_text(word),
-                    None => return from.damaged("a name that is not there"),
-                }
+            let code = |from: &mut In<'_>| Ok(u32::try_from(from.varint()?).unwrap_or(u32::MAX));
+            let codes: Vec<u32> = (0..rows).map(|_| code(from)).collect::<Result<_, Damaged>>()?;
+            let mut texts = Texts::default();
+            if !texts.extend(&words, &codes) {
+                return from.damaged("a name that is not there");
+            }
+            match texts.bytes() > FRAME_MAX {
+                true => from.damaged("names longer than a frame"),
+                false => Ok(Column::Texts(texts)),
             }
         }
-    }
-    match &column {
-        Column::Texts(texts) if texts.bytes() > FRAME_MAX => from.damaged("names longer than a frame"),
-        _ => Ok(column),
     }
 }
 

@@ -478,7 +478,7 @@ pub struct StageSketch {
 impl Analysis {
     /// How long was recorded, ns.
     pub fn span_ns(&self) -> u64 {
-        self.end_ns - self.start_ns
+        self.end_ns.saturating_sub(self.start_ns)
     }
 
     /// A device by number.
@@ -569,7 +569,7 @@ impl Device {
 
     /// How long it was recorded, ns.
     pub fn span_ns(&self) -> u64 {
-        self.end_ns - self.start_ns
+        self.end_ns.saturating_sub(self.start_ns)
     }
 
     /// `254:0`, or `vda (254:0)` where the name is known.

@@ -512,3 +512,63 @@ proptest! {
         kernel.check_losses(|_| lost.next().unwrap());
     }
 }
+
+/// What a made-up recording may hold: bios that go from a device to itself.
+struct MadeUp {
+    matcher: Matcher,
+    found: Lives,
+    now_ns: u64,
+}
+
+const ABOVE: DeviceNumber = DeviceNumber { major: 7, minor: 0 };
+const BELOW: DeviceNumber = DeviceNumber { major: 7, minor: 1 };
+
+impl MadeUp {
+    /// Where one of 80 bios has gone on from a device to the one below, and was done there.
+    fn new() -> MadeUp {
+        let mut made_up =
+            MadeUp { matcher: Matcher::new(Limits::default()), found: Lives::default(), now_ns: 0 };
+        for nth in 0..80 {
+            made_up.event(Act::Queue, ABOVE, 100_000 + 100 * nth, 8, 0);
+            made_up.done_below(200_000 + 100 * nth, 100_000 + 100 * nth);
+        }
+        made_up
+    }
+
+    fn event(&mut self, act: Act, device: DeviceNumber, sector: u64, sectors: u32, detail: u64) {
+        self.now_ns += 1;
+        let (time_ns, bytes, from) = (self.now_ns, sectors * 512, ABOVE);
+        let event = Event {
+            time_ns,
+            act,
+            device,
+            sector,
+            bytes,
+            from,
+            detail,
+            flags: Flags::READ,
+            pid: 1,
+            ..Event::default()
+        };
+        self.matcher.event(&event, &mut self.found);
+    }
+
+    fn done_below(&mut self, sector: u64, from: u64) {
+        self.event(Act::Remap, BELOW, sector, 8, from);
+        for act in [Act::Queue, Act::GetRequest, Act::Issue, Act::Complete] {
+            self.event(act, BELOW, sector, 8, 0);
+        }
+    }
+}
+
+#[test]
+fn a_bio_below_very_many_others_ends() {
+    let mut made_up = MadeUp::new();
+    made_up.event(Act::Queue, ABOVE, 1 << 30, 8, 0);
+    for nth in 0..200_000 {
+        made_up.event(Act::Remap, ABOVE, (1 << 30) + 8 * (nth + 1), 8, (1 << 30) + 8 * nth);
+        made_up.event(Act::Queue, ABOVE, (1 << 30) + 8 * (nth + 1), 8, 0);
+    }
+    made_up.done_below(3000, (1 << 30) + 8 * 200_000);
+    made_up.matcher.finish(&mut made_up.found);
+}

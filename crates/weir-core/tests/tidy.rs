@@ -133,7 +133,7 @@ const PURE_CRATES: [&str; 12] = [
 ];
 
 /// Crates that talk to the kernel and may say `unsafe`.
-const UNSAFE_CRATES: [&str; 4] = ["weir-db", "weir-host", "weir-io", "weir-kernel"];
+const UNSAFE_CRATES: [&str; 5] = ["weir-db", "weir-fs", "weir-host", "weir-io", "weir-kernel"];
 
 /// Modules of the binary that only merge values, and what would read something.
 const PURE_MODULES: [&str; 2] = ["crates/weir/src/cli/", "crates/weir/src/settings/"];

@@ -19,6 +19,7 @@ pub mod runner;
 pub mod sandbox;
 pub mod script;
 pub mod server;
+mod throwaway;
 pub mod value;
 pub mod vitals;
 pub mod wire;

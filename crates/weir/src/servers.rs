@@ -125,18 +125,22 @@ fn unreached(name: &ServerName, error: &DbError) -> Unreached {
 
 impl Servers for Reached {
     fn read(&self, server: &ServerName, variable: &str) -> Result<Value, Unreached> {
-        let mut connection = open(server)?;
-        current(&mut connection, variable).map_err(|error| unreached(server, &error))
+        within_time(server, || {
+            let mut connection = open(server)?;
+            current(&mut connection, variable).map_err(|error| unreached(server, &error))
+        })
     }
 
     fn write(&self, server: &ServerName, variable: &str, value: &Value) -> Result<(), Unreached> {
-        let mut connection = open(server)?;
-        let written = match server.family {
-            Dialect::MySql => literal(value)
-                .and_then(|value| connection.run(&format!("SET GLOBAL {variable} = {value}")).map(drop)),
-            Dialect::Postgres => alter_system(&mut connection, variable, value),
-        };
-        written.map_err(|error| unreached(server, &error))
+        within_time(server, || {
+            let mut connection = open(server)?;
+            let written = match server.family {
+                Dialect::MySql => literal(value)
+                    .and_then(|value| connection.run(&format!("SET GLOBAL {variable} = {value}")).map(drop)),
+                Dialect::Postgres => alter_system(&mut connection, variable, value),
+            };
+            written.map_err(|error| unreached(server, &error))
+        })
     }
 }
 
@@ -151,6 +155,16 @@ fn open(name: &ServerName) -> Result<Connection, Unreached> {
 
 /// Servers that did not answer in time, until when.
 static SILENT: Mutex<Vec<(ServerName, Instant)>> = Mutex::new(Vec::new());
+
+/// One that gives many answers late is not asked again either.
+fn within_time<T>(name: &ServerName, act: impl FnOnce() -> Result<T, Unreached>) -> Result<T, Unreached> {
+    let begun = Instant::now();
+    let done = act();
+    if begun.elapsed() > ANSWER * 2 {
+        is_silent(name, Some(()));
+    }
+    done
+}
 
 /// Whether a server has not answered lately; `news` makes it one that has not.
 fn is_silent(name: &ServerName, news: Option<()>) -> bool {

@@ -110,7 +110,12 @@ impl Matcher {
         let mut part = self.bios[bio].waiting;
         while part != NONE {
             let next = self.parts[part].next;
+            let generation = (next != NONE).then(|| self.parts.generation(next));
             self.finish_waiting_part(part, end_ns, sink);
+            // The end of one may have been told above, and come back to the next.
+            if generation.is_some_and(|generation| self.parts.generation(next) != generation) {
+                break;
+            }
             part = next;
         }
     }

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use weir_oltp::Dialect;
 
-use crate::sandbox;
 use crate::server::{Place, Secret, Server, Tls, TlsMode};
+use crate::throwaway;
 
 /// How long connecting may take where nobody says.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -170,7 +170,7 @@ fn servers(
         dialect,
         password: match &place {
             // It has none, and its account is not trusted with those of other servers.
-            Place::Unix(path) if sandbox::is_of_one(path) => {
+            Place::Unix(path) if throwaway::is_of_one(path) => {
                 typed.stated.password.clone().unwrap_or_default()
             }
             place => password(place),

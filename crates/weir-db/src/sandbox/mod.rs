@@ -46,7 +46,6 @@ use crate::wire::connect_unix;
 pub use self::binaries::Binaries;
 pub use self::error::SandboxError;
 pub use self::process::ProcessId;
-pub(crate) use self::registry::is_of_one;
 pub use self::registry::{Listed, Marker, clean, list};
 pub use self::spec::{Flavour, SandboxSpec, Variables};
 

@@ -21,16 +21,14 @@ use super::account::Account;
 use super::layout::Layout;
 use super::process::{self, ProcessId};
 use super::{Flavour, SandboxError};
+use crate::throwaway::{MARKER, SOCKETS};
 
 /// No account has this number (chown(2)).
 const NOBODYS: u32 = u32::MAX;
-const MARKER: &str = "sandbox.json";
 /// A marker is small.
 const MARKER_MOST: u64 = 64 << 10;
 /// The server's configuration file.
 const CONFIGURATION: &str = "server.conf";
-/// The server's folder for its socket.
-const SOCKETS: &str = "s";
 /// `sun_path` of sockaddr_un has 108 bytes, one of them the end.
 const SOCKET_PATH_MAX: usize = 107;
 /// PostgreSQL's lock beside its socket is the longest name in such a folder.
@@ -263,13 +261,6 @@ pub fn clean(left: &Listed) -> bool {
     let removed = Dir::open_trusted(above)
         .and_then(|base| remove(&base, &open_run(&base, name)?, name, marker.account));
     removed.is_ok()
-}
-
-/// Whether a socket is that of a throw-away server, of whosever it is.
-pub(crate) fn is_of_one(socket: &Path) -> bool {
-    let real = socket.canonicalize().unwrap_or_else(|_| socket.to_path_buf());
-    let folder = real.parent().filter(|folder| folder.file_name() == Some(OsStr::new(SOCKETS)));
-    folder.and_then(Path::parent).is_some_and(|run| run.join(MARKER).symlink_metadata().is_ok())
 }
 
 /// The folder of all run folders.

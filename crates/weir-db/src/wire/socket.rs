@@ -13,8 +13,8 @@ use rustix::net::sockopt::{
 };
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
-use crate::sandbox;
 use crate::server::Place;
+use crate::throwaway;
 
 /// A server whose machine is gone, or behind a gone router, is noticed after this and three probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// Whether a Unix socket leads to the server that is meant: who listens is root or oneself, or not everybody may make
 /// files in the socket's folder, as in /tmp, or have made the folder or a link on the way to it. A throw-away server is none that is meant.
 pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
-    if sandbox::is_of_one(path) {
+    if throwaway::is_of_one(path) {
         return false;
     }
     let Some(peer) = listener(socket) else { return false };

@@ -7,7 +7,7 @@ WITH
 q AS (
   SELECT c.host, c.device, c.what, p.permille, c.load, c.win, CAST(MIN(c.lo) AS DOUBLE) AS v
   FROM c CROSS JOIN (SELECT 500 AS permille UNION ALL SELECT 990 AS permille) p
-  WHERE c.total >= 1000 AND c.cum * 1000 >= c.total * p.permille
+  WHERE c.total >= 1000 AND c.cum * 1e3 >= c.total * 1e0 * p.permille
   GROUP BY c.host, c.device, c.what, p.permille, c.load, c.win
   UNION ALL
   SELECT w.host, '' AS device, 'wait ' || w.cause AS what, 0 AS permille, 0 AS load, w.win,

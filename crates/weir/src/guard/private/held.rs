@@ -82,9 +82,8 @@ impl Groups {
         self.spared.retain(|_, until_ns| now_ns < *until_ns);
         self.refused.retain(|_, (until_ns, _)| now_ns < *until_ns);
         let asked = writers.iter().take(WRITERS_MOST);
-        let home =
-            |life: Life| home_of(rules.host, life).or_else(|| self.homes.get(&life).cloned().flatten());
-        self.homes = asked.map(|writer| (writer.life(), home(writer.life()))).collect();
+        let homes = asked.map(|writer| (writer.life(), home_of(rules.host, writer.life()))).collect();
+        let before = std::mem::replace(&mut self.homes, homes);
         let (mut refused, mut looked) = (Vec::new(), 0);
         for writer in writers {
             let Some(Some(group)) = self.homes.get(&writer.life()).cloned() else { continue };
@@ -110,6 +109,10 @@ impl Groups {
             if !refused.contains(&why) {
                 refused.push(why);
             }
+        }
+        // Who has ended wrote where it was.
+        for (life, home) in self.homes.iter_mut().filter(|(_, home)| home.is_none()) {
+            *home = before.get(life).cloned().flatten();
         }
         refused
     }
