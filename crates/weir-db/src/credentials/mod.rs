@@ -166,11 +166,12 @@ fn servers(
         )
         .hint("name its certificate: --tls-ca FILE; verify-identity does with the system's authorities"));
     }
+    let is_superuser = layer.user.as_deref() == Some(throwaway::superuser(dialect));
     let server = |place: Place| Server {
         dialect,
         password: match &place {
-            // It has none, and its account is not trusted with those of other servers.
-            Place::Unix(path) if throwaway::is_of_one(path) => {
+            // It has none there, and its own account is not trusted with that of another server.
+            Place::Unix(path) if is_superuser && throwaway::is_of_one(path) => {
                 typed.stated.password.clone().unwrap_or_default()
             }
             place => password(place),

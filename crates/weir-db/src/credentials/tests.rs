@@ -379,13 +379,17 @@ fn passwords_of_other_servers_are_not_for_a_throw_away_one() {
     machine.file("home/.pgpass", 0o600, "*:*:*:*:secret\n");
     for name in ["mysql.sock", ".s.PGSQL.5432"] {
         let (path, _listener) = machine.socket(&format!("run/{name}/s/{name}"));
-        let password = |url: &str| machine.resolve(url).servers[0].password.reveal().to_string();
-        let url = format!("unix:{}", path.display());
-        assert_eq!(password(&url), "secret", "{name}");
+        let family = if name == "mysql.sock" { ("mysql", "root") } else { ("postgres", "postgres") };
+        let password = |user: &str, path: &Path| {
+            let url = format!("{}://{user}@/x?socket={}", family.0, path.display());
+            machine.resolve(&url).servers[0].password.reveal().to_string()
+        };
+        assert_eq!(password(family.1, &path), "secret", "{name}");
         machine.file(&format!("run/{name}/sandbox.json"), 0o600, "{}");
-        assert_eq!(password(&url), "", "{name}");
+        assert_eq!(password(family.1, &path), "", "{name}");
+        assert_eq!(password("ann", &path), "secret", "{name}: an account that was made in it");
         let link = machine.dir.path().join(format!("elsewhere-{name}"));
         std::os::unix::fs::symlink(path.parent().unwrap(), &link).unwrap();
-        assert_eq!(password(&format!("unix:{}", link.join(name).display())), "", "{name}");
+        assert_eq!(password(family.1, &link.join(name)), "", "{name}");
     }
 }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use weir_core::units::Bytes;
 use weir_oltp::Dialect;
 
+use crate::throwaway;
+
 /// A server's variables by name, values as one would write them into its configuration file.
 pub type Variables = BTreeMap<String, String>;
 
@@ -47,10 +49,7 @@ impl Flavour {
 
     /// The superuser of a throw-away server; no password is asked for on its socket.
     pub fn superuser(self) -> &'static str {
-        match self.dialect() {
-            Dialect::MySql => "root",
-            Dialect::Postgres => "postgres",
-        }
+        throwaway::superuser(self.dialect())
     }
 }
 

@@ -49,9 +49,13 @@ fn by_the_socket() {
         ("other_user", PASSWORD, Refused("Peer authentication failed for user \"other_user\" (28000)")),
         ("unknown", "", Refused("role \"unknown\" does not exist (28000)")),
     ] {
-        let server = Server { user: user.to_string(), password: Secret::new(password), ..bed.local() };
+        let tls = Tls { allow_cleartext: user == "clear_user", ..Tls::default() };
+        let server = Server { user: user.to_string(), password: Secret::new(password), tls, ..bed.local() };
         check(&server, &expected);
     }
+    // A throw-away server's account is not trusted, wherever its socket lies.
+    let clear = Server { user: "clear_user".into(), password: Secret::new(PASSWORD), ..bed.local() };
+    check(&clear, &Refused("has not proven its identity"));
 }
 
 #[test]

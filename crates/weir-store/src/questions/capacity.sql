@@ -23,7 +23,7 @@ c AS (
   FROM k),
 p AS (
   SELECT model, class, load, MIN(lo) AS p99
-  FROM c WHERE total >= 1000 AND cum * 1e3 >= total * 9.9e2 GROUP BY model, class, load),
+  FROM c WHERE total >= 1000 AND cum * 1e3 >= total * 99e1 GROUP BY model, class, load),
 o AS (
   SELECT model, class, load, p99,
     ROW_NUMBER() OVER (PARTITION BY model, class ORDER BY load) AS rn

@@ -19,7 +19,7 @@ c AS (
   FROM b),
 q AS (
   SELECT host, device, what, load, part, MAX(total) AS total, MIN(lo) AS p99
-  FROM c WHERE total >= 1000 AND cum * 1e3 >= total * 9.9e2
+  FROM c WHERE total >= 1000 AND cum * 1e3 >= total * 99e1
   GROUP BY host, device, what, load, part),
 j AS (
   SELECT host, device, what, load, MIN(total) AS total,

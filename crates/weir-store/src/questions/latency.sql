@@ -18,7 +18,7 @@ c AS (
 q AS (
   SELECT host, device, class, stage, MAX(total) AS total,
     MIN(CASE WHEN cum * 1e3 >= total * 5e2 THEN lo END) AS p50,
-    MIN(CASE WHEN cum * 1e3 >= total * 9.9e2 THEN lo END) AS p99
+    MIN(CASE WHEN cum * 1e3 >= total * 99e1 THEN lo END) AS p99
   FROM c GROUP BY host, device, class, stage),
 r AS (
   SELECT host, device, class, stage, total, p50, p99,

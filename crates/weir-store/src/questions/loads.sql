@@ -22,7 +22,7 @@ c AS (
 q AS (
   SELECT host, device, what, load, MAX(total) AS requests,
     CAST(MIN(CASE WHEN cum * 1e3 >= total * 5e2 THEN lo END) AS DOUBLE) AS p50,
-    CAST(MIN(CASE WHEN cum * 1e3 >= total * 9.9e2 THEN lo END) AS DOUBLE) AS p99
+    CAST(MIN(CASE WHEN cum * 1e3 >= total * 99e1 THEN lo END) AS DOUBLE) AS p99
   FROM c WHERE total >= 1000
   GROUP BY host, device, what, load),
 g AS (

@@ -17,7 +17,7 @@ c AS (
 q AS (
   SELECT host, device, what, load, part, MAX(total) AS total,
     MIN(CASE WHEN cum * 1e3 >= total * 5e2 THEN lo END) AS p50,
-    MIN(CASE WHEN cum * 1e3 >= total * 9.9e2 THEN lo END) AS p99
+    MIN(CASE WHEN cum * 1e3 >= total * 99e1 THEN lo END) AS p99
   FROM c WHERE total >= 1000
   GROUP BY host, device, what, load, part),
 j AS (

@@ -179,8 +179,8 @@ fn fit(weir: &Weir, folder: &Path, product: &str) -> (i32, Value, String) {
 
 /// The same device, fit while nothing throttles it and unfit for every product once it does 20 writes and 20 MB a second.
 #[test]
-fn root_quiet_products_are_told_whether_storage_is_fit() {
-    if !root_or_say("root_quiet_products_are_told_whether_storage_is_fit", &["losetup", "mkfs.ext4"]) {
+fn root_alone_products_are_told_whether_storage_is_fit() {
+    if !root_or_say("root_alone_products_are_told_whether_storage_is_fit", &["losetup", "mkfs.ext4"]) {
         return;
     }
     let weir = Weir::alone();
