@@ -166,12 +166,13 @@ fn servers(
         )
         .hint("name its certificate: --tls-ca FILE; verify-identity does with the system's authorities"));
     }
-    let is_superuser = layer.user.as_deref() == Some(throwaway::superuser(dialect));
+    let user = typed.stated.user.as_deref();
+    let has_none = user.is_none_or(|user| user == throwaway::superuser(dialect));
     let server = |place: Place| Server {
         dialect,
         password: match &place {
-            // It has none there, and its own account is not trusted with that of another server.
-            Place::Unix(path) if is_superuser && throwaway::is_of_one(path) => {
+            // Its first account has none there, nor one that files name; and its own account is not trusted with that of another server.
+            Place::Unix(path) if has_none && throwaway::is_of_one(path) => {
                 typed.stated.password.clone().unwrap_or_default()
             }
             place => password(place),

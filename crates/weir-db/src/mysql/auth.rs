@@ -75,7 +75,8 @@ impl Plugin {
         }
         match &tls.server_key {
             Some(path) => PublicKey::read(path).map(Disclosure::ByKey),
-            None if anybodys || tls.ask_server_key => Ok(Disclosure::ByAskedKey),
+            // The key of whoever made a socket where everybody may make one is no better than none.
+            None if anybodys || (tls.ask_server_key && !wire.is_local()) => Ok(Disclosure::ByAskedKey),
             None => Err(self.distrusts(wire)),
         }
     }

@@ -120,10 +120,15 @@ impl Wire {
         u32::try_from(process).ok().filter(|process| *process > 0)
     }
 
+    /// Whether it is a Unix socket.
+    pub fn is_local(&self) -> bool {
+        matches!(self.place, Place::Unix(_))
+    }
+
     /// Whether nobody on the way can read along: encrypted, or a socket of this machine. That says nothing of the
     /// identity of the other end.
     pub fn is_private(&self) -> bool {
-        self.is_encrypted() || matches!(self.place, Place::Unix(_))
+        self.is_encrypted() || self.is_local()
     }
 
     /// Whether it is the server that is meant, and nobody reads along: its certificate was verified, or its socket

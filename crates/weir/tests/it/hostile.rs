@@ -294,7 +294,7 @@ fn root_a_stranger_s_lua_in_the_current_folder_is_not_run() {
         return;
     }
     let (ground, weir) = (Ground::new(), Weir::new());
-    for name in ["oltp_read_write", "oltp_common.lua", "helper.lua", "my.lua"] {
+    for name in ["oltp_read_write", "run", "oltp_common.lua", "helper.lua", "my.lua"] {
         let path = ground.theirs.path().join(name);
         fs::write(&path, "print('of a stranger')\npcall(require, 'helper')\n").unwrap();
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -306,7 +306,9 @@ fn root_a_stranger_s_lua_in_the_current_folder_is_not_run() {
         let run = weir.run(folder, &["sysbench", test, "help"]);
         (run.stdout.matches("of a stranger").count(), run.stdout.contains("read"))
     };
-    assert_eq!(help("oltp_read_write", ground.theirs.path()).0, 0);
+    for word in ["oltp_read_write", "run"] {
+        assert_eq!(help(word, ground.theirs.path()).0, 0, "{word}");
+    }
     assert_eq!(help(script, ground.theirs.path()), (0, true));
     // A stranger's script that was named may have the stranger's modules.
     assert_eq!(help("my.lua", ground.theirs.path()).0, 2);

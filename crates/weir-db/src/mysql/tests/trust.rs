@@ -246,6 +246,28 @@ fn sha256_wants_its_key_on_sockets_too() {
     peer.join().unwrap();
 }
 
+/// In a place of which it is known that somebody else may listen: the key is the stranger's.
+#[test]
+fn a_stranger_s_socket_gets_no_password_by_its_own_key() {
+    let (server, peer) = play(|peer| {
+        peer.greet("8.0.1", CAPABILITIES, "mysql_native_password");
+        peer.read();
+        peer.switch_to("sha256_password");
+        assert_eq!(peer.try_read(), None, "it is asked for its key");
+    });
+    let Place::Unix(path) = &server.place else { unreachable!() };
+    let run = tempfile::tempdir().unwrap();
+    let socket = run.path().join("s/mysqld.sock");
+    std::fs::create_dir(run.path().join("s")).unwrap();
+    std::fs::write(run.path().join("sandbox.json"), "{}").unwrap();
+    std::fs::rename(path, &socket).unwrap();
+    let tls = Tls { ask_server_key: true, ..Tls::default() };
+    let server = Server { place: Place::Unix(socket), tls, ..server };
+    let why = Connection::open(&server).map(drop).unwrap_err();
+    assert!(is_login(&why), "{why}");
+    peer.join().unwrap();
+}
+
 /// More of them at a time than fit into what TLS keeps decrypted.
 #[test]
 fn encrypted_rows_come_in_records_of_any_length() {
