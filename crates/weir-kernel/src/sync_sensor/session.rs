@@ -32,8 +32,9 @@ const PAUSED_NS: u64 = 10_000_000_000;
 const ASK_EVERY_NS: u64 = 1_000_000_000;
 /// A process that found no place in the table is reckoned with for so long.
 const UNPLACED_NS: u64 = 600_000_000_000;
-/// Of `lost` in the programs' state: processes that found no place.
-const LOST_PROCESS: usize = 1;
+/// Of `lost` in the programs' state: syncs and processes that found no place. A sync that is not counted pays for nothing that its
+/// process wrote, which may pass for a bulk writer then.
+const UNPLACED: [usize; 2] = [0, 1];
 /// Places of devices that are gone are looked for so often.
 const TIDY_NS: u64 = 60_000_000_000;
 /// Threads are counted over so long.
@@ -118,7 +119,7 @@ pub struct SyncSession {
     /// Whether syncs under way of processes without a place count, by process and whether they are without a write; since when.
     unplaced_count: HashMap<(u32, bool), bool>,
     asked_ns: u64,
-    /// Processes that found no place, and until when they are reckoned with.
+    /// Syncs and processes that found no place, and until when they are reckoned with.
     unplaced: u64,
     unplaced_until_ns: u64,
     tidy_ns: u64,
@@ -202,7 +203,7 @@ impl SyncSession {
             self.tidy_ns = now_ns + TIDY_NS;
             self.tidy();
         }
-        let unplaced = load(&self.programs.state().lost[LOST_PROCESS]);
+        let unplaced = UNPLACED.iter().map(|what| load(&self.programs.state().lost[*what])).sum();
         if unplaced != self.unplaced {
             (self.unplaced, self.unplaced_until_ns) = (unplaced, now_ns + UNPLACED_NS);
         }
@@ -234,7 +235,7 @@ impl SyncSession {
         &self.protected
     }
 
-    /// Whether those are all: whether every process that synced in the last ten minutes found a place in the table.
+    /// Whether those are all: whether every sync of the last ten minutes, and its process, found a place in the tables.
     pub fn knows_protected(&self) -> bool {
         self.looked_ns >= self.unplaced_until_ns
     }
@@ -612,6 +613,23 @@ mod tests {
             look.devices[&ring_entry::number(packed as u32)].syncs.ended.count()
         };
         assert_eq!((syncs(7), syncs(3)), (7, 3));
+    }
+
+    /// Whoever fills the table of syncs hides those of a database, which then seems to write in bulk.
+    #[test]
+    fn root_while_syncs_find_no_place_it_is_not_known_who_is_protected() {
+        let test = "root_while_syncs_find_no_place_it_is_not_known_who_is_protected";
+        let started = SyncSession::start(&Whose::Everybody).map_err(|why| why.to_string());
+        let Some(mut session) = root_or_say(test, started) else { return };
+        assert!(session.knows_protected());
+        for what in UNPLACED {
+            let now_ns = monotonic_ns() + 2 * what as u64 * UNPLACED_NS;
+            session.programs.state().lost[what].fetch_add(1, Ordering::Relaxed);
+            session.look(now_ns);
+            assert!(!session.knows_protected(), "{what}");
+            session.look(now_ns + UNPLACED_NS);
+            assert!(session.knows_protected(), "{what}");
+        }
     }
 
     /// What `/proc` says of a process takes as long as the process has threads.
