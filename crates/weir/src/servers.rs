@@ -1,6 +1,6 @@
 //! Database servers behind knobs: how a variable is read and set in a server that runs.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -112,7 +112,7 @@ fn refused(why: String) -> Unreached {
 /// ALTER SYSTEM sets in a file.
 fn unreached(name: &ServerName, error: &DbError) -> Unreached {
     if matches!(error, DbError::Timeout { .. }) {
-        is_silent(name, Some(()));
+        fell_silent(name);
     }
     let is_down = match error {
         DbError::Connect { source, .. } => {
@@ -145,7 +145,7 @@ impl Servers for Reached {
 }
 
 fn open(name: &ServerName) -> Result<Connection, Unreached> {
-    if is_silent(name, None) {
+    if is_silent(name) {
         return Err(refused("it did not answer a moment ago".to_string()));
     }
     let server = server_of(name)?;
@@ -161,17 +161,25 @@ fn within_time<T>(name: &ServerName, act: impl FnOnce() -> Result<T, Unreached>)
     let begun = Instant::now();
     let done = act();
     if begun.elapsed() > ANSWER * 2 {
-        is_silent(name, Some(()));
+        fell_silent(name);
     }
     done
 }
 
-/// Whether a server has not answered lately; `news` makes it one that has not.
-fn is_silent(name: &ServerName, news: Option<()>) -> bool {
+fn fell_silent(name: &ServerName) {
+    silent().push((name.clone(), Instant::now() + SILENT_FOR));
+}
+
+/// Whether a server has not answered lately.
+fn is_silent(name: &ServerName) -> bool {
+    silent().iter().any(|(known, _)| known == name)
+}
+
+/// Those that are still not to be asked.
+fn silent() -> MutexGuard<'static, Vec<(ServerName, Instant)>> {
     let (mut silent, now) = (SILENT.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
     silent.retain(|(_, until)| now < *until);
-    silent.extend(news.map(|()| (name.clone(), now + SILENT_FOR)));
-    silent.iter().any(|(known, _)| known == name)
+    silent
 }
 
 fn current(connection: &mut Connection, variable: &str) -> Result<Value, DbError> {

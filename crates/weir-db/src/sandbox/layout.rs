@@ -131,7 +131,7 @@ impl Layout {
 
     /// Its device and inode.
     pub fn id(&self) -> io::Result<(u64, u64)> {
-        self.dir.metadata().map(|found| (found.dev(), found.ino()))
+        id_of(&self.dir)
     }
 
     /// Whether it was made for this sandbox.
@@ -254,11 +254,10 @@ impl Layout {
     /// The same for a folder that another weir made or found.
     pub fn remove_as(mut self, made: bool) {
         if let (true, Some(name), Some(above)) = (made, self.path.file_name(), self.path.parent()) {
-            let is_it = |parent: &Dir| {
-                let there = parent.subdir(name).and_then(|dir| dir.metadata()).ok()?;
-                (Some((there.dev(), there.ino())) == self.id().ok()).then_some(())
-            };
-            let parent = Dir::open(above).ok().filter(|parent| is_it(parent).is_some());
+            let own = self.id().ok();
+            let is_it =
+                |parent: &Dir| own.is_some() && parent.subdir(name).and_then(|dir| id_of(&dir)).ok() == own;
+            let parent = Dir::open(above).ok().filter(is_it);
             self.made = parent.map(|parent| (parent, name.to_os_string()));
         }
         self.remove();
@@ -276,6 +275,10 @@ fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(_) => absent_is_done(dir.remove_file(name)),
     }
+}
+
+fn id_of(dir: &Dir) -> io::Result<(u64, u64)> {
+    dir.metadata().map(|found| (found.dev(), found.ino()))
 }
 
 /// Without links.

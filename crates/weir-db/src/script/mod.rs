@@ -36,8 +36,6 @@ use weir_sysbench::log::Priority;
 use weir_sysbench::random::{Random, Unique};
 use weir_sysbench::script::OptionValue;
 
-use crate::credentials;
-
 /// Takes a message of sysbench's kind, from any thread.
 pub type Say = dyn Fn(Priority, &str) + Send + Sync;
 
@@ -56,9 +54,7 @@ impl Source {
     pub fn find(name: &str) -> Source {
         let text = match name.contains('/') || name.ends_with(".lua") {
             true => std::fs::read_to_string(name).ok(),
-            false => {
-                credentials::believed(Path::new(name)).ok().and_then(|text| String::from_utf8(text).ok())
-            }
+            false => modules::believed_text(Path::new(name)),
         };
         Source { name: name.to_string(), text }
     }

@@ -2,6 +2,7 @@
 //! sysbench's own.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -61,19 +62,21 @@ pub fn beside(script: &Source, name: &str) -> Option<(String, String)> {
         .into_iter()
         .chain([Path::new(".")])
         .flat_map(|folder| files.iter().map(|file| folder.join(file)));
+    // A script of root's or the caller's may have been put beside others' files.
+    let is_stranger = |uid: &u32| ![0, rustix::process::geteuid().as_raw()].contains(uid);
     let author = fs::metadata(&script.name).ok().filter(|_| is_file).map(|script| script.uid());
-    let text = |path: &Path| believed(path).ok().or_else(|| of_author(path, author?));
-    paths.into_iter().find_map(|path| {
-        let text = String::from_utf8(text(&path)?).ok()?;
-        Some((path.display().to_string(), text))
-    })
+    let author = author.filter(is_stranger);
+    let text = |path: &Path| believed_text(path).or_else(|| of_author(path, author?));
+    paths.into_iter().find_map(|path| Some((path.display().to_string(), text(&path)?)))
 }
 
-/// A file of the account whose script runs already. One of root's or the caller's may have been put into place by others.
-fn of_author(path: &Path, author: u32) -> Option<Vec<u8>> {
-    let is_stranger = author != 0 && author != rustix::process::geteuid().as_raw();
-    let mut file = weir_fs::regular_file(path).ok()?;
-    let is_of_author = is_stranger && file.metadata().ok()?.uid() == author;
-    let mut bytes = Vec::new();
-    (is_of_author && std::io::Read::read_to_end(&mut file, &mut bytes).is_ok()).then_some(bytes)
+/// A file that nobody named, where root or the caller must have written it.
+pub fn believed_text(path: &Path) -> Option<String> {
+    String::from_utf8(believed(path).ok()?).ok()
+}
+
+/// A file of the account whose script runs already.
+fn of_author(path: &Path, author: u32) -> Option<String> {
+    let file = weir_fs::regular_file(path).ok()?;
+    if file.metadata().ok()?.uid() == author { io::read_to_string(file).ok() } else { None }
 }

@@ -199,9 +199,8 @@ fn put_apart(path: &Path, text: &str, patience: Duration) -> io::Result<()> {
         std::thread::sleep(POLL);
     }
     match libc::WEXITSTATUS(status) {
-        _ if !libc::WIFEXITED(status) => Ok(()),
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
+        error if libc::WIFEXITED(status) && error != 0 => Err(io::Error::from_raw_os_error(error)),
+        _ => Ok(()),
     }
 }
 

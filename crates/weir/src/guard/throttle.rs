@@ -93,7 +93,7 @@ struct Held {
     group: IoCgroup,
     /// Whose processes it may hold.
     accounts: Vec<u32>,
-    /// Whether a process is in it, by number: those that wrote in the last seconds.
+    /// Whether a process is in it: those that wrote in the last seconds.
     members: HashMap<Life, bool>,
     throttled: Throttled,
 }
