@@ -21,7 +21,23 @@ find_cargo() {
     export RUSTUP_HOME=${RUSTUP_HOME:-$home/.rustup}
   fi
   export PATH
+  no_settings_of_others
   command -v cargo >/dev/null || die "there is no Rust toolchain here" "https://rustup.rs installs one in a minute"
+}
+
+# Cargo and rustup take settings from every folder above, and run what these name: as root those of root, and of whose folder
+# this is, alone.
+no_settings_of_others() {
+  local folder=$PWD name owner
+  [ "$(id -u)" = 0 ] || return 0
+  while [ "$folder" != / ]; do
+    folder=$(dirname "$folder")
+    for name in .cargo rust-toolchain rust-toolchain.toml; do
+      owner=$(stat -c %u "$folder/$name" 2>/dev/null) || continue
+      [ "$owner" = 0 ] || [ "$owner" = "$(stat -c %u .)" ] ||
+        die "cargo would take settings of another account from $folder/$name" "move this folder to where only you can write"
+    done
+  done
 }
 
 # What a need is called: a command, or a file, and the Debian package that brings it.

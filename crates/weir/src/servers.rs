@@ -1,5 +1,7 @@
 //! Database servers behind knobs: how a variable is read and set in a server that runs.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -115,12 +117,19 @@ fn unreached(name: &ServerName, error: &DbError) -> Unreached {
         fell_silent(name);
     }
     let is_down = match error {
-        DbError::Connect { source, .. } => {
-            matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused)
-        }
+        DbError::Connect { source, .. } => match source.kind() {
+            ErrorKind::ConnectionRefused => true,
+            ErrorKind::NotFound => !has_own_mounts("/proc/self/ns/mnt", "/proc/1/ns/mnt"),
+            _ => false,
+        },
         _ => false,
     };
     Unreached { why: error.to_string(), gone: is_down && name.family == Dialect::MySql }
+}
+
+/// Whether this process may see other files than servers do: a unit's own /tmp has none of their sockets.
+fn has_own_mounts(own: &str, first: &str) -> bool {
+    matches!((fs::read_link(own), fs::read_link(first)), (Ok(own), Ok(first)) if own != first)
 }
 
 impl Servers for Reached {
@@ -314,6 +323,24 @@ mod tests {
             let server = server_of(name).unwrap();
             assert_eq!(name_of(&server), *name, "{text}");
         }
+    }
+
+    /// In a unit with its own /tmp the socket of a server that runs is not there.
+    #[test]
+    fn a_socket_that_is_not_seen_is_gone_only_where_servers_see_the_same_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str, to: &str| {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink(to, &path).unwrap();
+            path.display().to_string()
+        };
+        let (own, same, other) =
+            (link("own", "mnt:[41]"), link("same", "mnt:[41]"), link("other", "mnt:[42]"));
+        assert!(has_own_mounts(&own, &other) && !has_own_mounts(&own, &same));
+        // Only root may look at the first process.
+        assert!(!has_own_mounts(&own, "/nonexistent"));
+        let name = ServerName { family: Dialect::MySql, place: "root@/nonexistent/db.sock".to_string() };
+        assert!(Reached.read(&name, "innodb_io_capacity").unwrap_err().gone);
     }
 
     /// The journal's lock is held while a server is asked, and all other changes wait.

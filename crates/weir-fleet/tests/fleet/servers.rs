@@ -1,13 +1,16 @@
 //! Servers of Spark Connect for tests, on loopback: Sail, and a Spark cluster; and what may stand in between.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tempfile::TempDir;
 
 /// The Python that has duckdb and pysail.
@@ -31,6 +34,7 @@ pub struct Server {
 impl Server {
     /// Sail, where this Python has it.
     pub fn sail() -> Option<Server> {
+        on_its_own_network();
         let port = free_port().to_string();
         let words = ["spark", "server", "--ip", "127.0.0.1", "--port", &port];
         Server::of(Command::new(python().with_file_name("sail")).args(words), &port)
@@ -38,15 +42,16 @@ impl Server {
 
     /// moto, which speaks as S3 does, where a Python that has it is named.
     pub fn moto(test: &str) -> Option<Server> {
-        let port = free_port().to_string();
         let python = named("WEIR_MOTO_PYTHON", test)?;
+        on_its_own_network();
+        let port = free_port().to_string();
         let mut command = Command::new(python.with_file_name("moto_server"));
         Some(Server::of(command.args(["-H", "127.0.0.1", "-p", &port]), &port).expect("moto_server"))
     }
 
     fn of(command: &mut Command, port: &str) -> Option<Server> {
         let logs = tempfile::tempdir().unwrap();
-        let log = std::fs::File::create(logs.path().join("log")).unwrap();
+        let log = File::create(logs.path().join("log")).unwrap();
         let child = command.stderr(log).stdout(Stdio::null()).spawn().ok()?;
         let port = port.parse().unwrap();
         let server = Server { child, stdin: None, port, workers: Vec::new(), logs };
@@ -61,6 +66,7 @@ impl Server {
     /// A Spark cluster with two workers, which may want a token, where a Python that has Spark is named.
     pub fn spark(test: &str, token: Option<&str>) -> Option<Server> {
         named("WEIR_SPARK_PYTHON", test)?;
+        on_its_own_network();
         let logs = tempfile::tempdir().unwrap();
         let mut child = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/spark-cluster"))
             .arg(logs.path())
@@ -104,6 +110,27 @@ fn named(variable: &str, test: &str) -> Option<PathBuf> {
         eprintln!("not run: {test}: {variable} names no Python; make test-spark does");
     }
     named
+}
+
+/// These servers ask nobody for a password and read files as who started them: as root this thread, and the threads and
+/// processes that it starts, get a network that no other account reaches.
+pub fn on_its_own_network() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut holder = Command::new("unshare")
+        .args(["--net", "sh", "-c", "ip link set lo up && echo up && exec cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n", "a network namespace (unshare, ip)");
+    let network = File::open(format!("/proc/{}/ns/net", holder.id())).unwrap();
+    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
 }
 
 fn free_port() -> u16 {

@@ -1,6 +1,7 @@
 //! Questions for a server of Spark Connect: connections that break, signals, TLS, tokens, workers that die.
 
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::Ran;
 use crate::engines::fill;
-use crate::servers::{Cutter, Server, Tls};
+use crate::servers::{Cutter, Server, Tls, on_its_own_network};
 use crate::tables::Fleet;
 
 /// Rows enough for many messages.
@@ -194,4 +195,21 @@ fn a_spark_worker_that_dies_in_the_middle_costs_time_alone() {
     assert!(server.log("connect.log").contains("Lost executor"), "it died in the middle");
     a_signal_ends(&server);
     assert!(server.log("connect.log").contains("OPERATION_CANCELED"), "ended there too");
+}
+
+/// What a server without a password reads as root, it would read for every account that reaches it.
+#[test]
+fn what_root_starts_is_out_of_the_reach_of_others() {
+    let (here, there) = std::sync::mpsc::channel();
+    let apart = std::thread::spawn(move || {
+        on_its_own_network();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        here.send((port, TcpStream::connect(("127.0.0.1", port)).is_ok())).unwrap();
+        listener
+    });
+    let (port, is_reached_there) = there.recv().unwrap();
+    let _listener = apart.join().unwrap();
+    let is_reached_here = TcpStream::connect(("127.0.0.1", port)).is_ok();
+    assert!(is_reached_there && is_reached_here != rustix::process::geteuid().is_root());
 }

@@ -3,6 +3,7 @@
 //! arrives in any case.
 
 use std::io::{self, IsTerminal, Read, Write};
+use std::iter::repeat_n;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,10 @@ use crate::host::Host;
 
 /// The hidden first argument by which the binary knows that it is to be a guardian.
 pub const ARGUMENT: &str = "__guardian";
+
+/// After a restoration that failed it is tried again so many times, so long after the last one: for an hour.
+const TRIES: usize = 120;
+const PAUSE: Duration = Duration::from_secs(30);
 
 /// A running guardian, seen from the process it guards.
 #[derive(Debug)]
@@ -190,7 +195,9 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
                     entry.since_ns == since_ns
                         && duty(entry, owner_ended, hangs, boot_clock_ns()) == Duty::LeadBack
                 };
-                let said = restore::from_file(host, journal, file, is_due)?;
+                let times = if is_alone(&entry) { TRIES } else { 0 };
+                let said =
+                    persistently(repeat_n(PAUSE, times), || restore::from_file(host, journal, file, is_due))?;
                 if !file.exists() && hangs {
                     tell("the guard does not respond", &said);
                     return outlast(host, journal, file, entry);
@@ -213,6 +220,34 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
         }
         known = Some(entry);
     }
+}
+
+/// Whether nobody waits for the guardian, and so nobody else is told what could not be restored.
+fn is_alone(entry: &Entry) -> bool {
+    // SAFETY: it takes nothing and cannot fail.
+    let parent = unsafe { libc::getppid() };
+    u32::try_from(parent) != Ok(entry.pid)
+}
+
+/// What cannot be restored now, such as a variable of a server that is silent, is tried again after each pause. The journal
+/// is free meanwhile.
+fn persistently(
+    pauses: impl Iterator<Item = Duration>,
+    mut act: impl FnMut() -> Result<Vec<String>, KnobError>,
+) -> Result<Vec<String>, KnobError> {
+    for (tries, pause) in pauses.enumerate() {
+        match act() {
+            Err(KnobError::NotLedBack { said, failed }) if tries == 0 => {
+                tell("after the end of the run", &said);
+                say(&format!("weir: not restored yet, tried again for an hour: {}", failed.join("; ")));
+                let_go_of_pipes();
+            }
+            Err(KnobError::NotLedBack { .. }) => {}
+            done => return done,
+        }
+        sleep(pause);
+    }
+    act()
 }
 
 /// After a hang: a guard that was stopped just before a write makes it when it wakes, and sees only then that it must
@@ -274,6 +309,27 @@ fn listen(time: Option<Duration>) -> Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fails_is_tried_again() {
+        let failed = || KnobError::NotLedBack { said: Vec::new(), failed: vec!["silent".to_string()] };
+        for (pauses, good_from, tries, is_restored) in
+            [(3, 1, 1, true), (3, 3, 3, true), (3, 4, 4, true), (3, 5, 4, false), (0, 2, 1, false)]
+        {
+            let mut made = 0;
+            let done = persistently(repeat_n(Duration::ZERO, pauses), || {
+                made += 1;
+                if made < good_from { Err(failed()) } else { Ok(vec!["back".to_string()]) }
+            });
+            assert_eq!((made, done.is_ok()), (tries, is_restored), "{pauses} {good_from}");
+        }
+        let mut made = 0;
+        let other = persistently(repeat_n(Duration::ZERO, 3), || {
+            made += 1;
+            Err(KnobError::NoGuardian(io::ErrorKind::Other.into()))
+        });
+        assert_eq!((made, other.is_err()), (1, true));
+    }
 
     #[test]
     fn a_guardian_knows_its_duty() {

@@ -279,12 +279,23 @@ fn root_the_lab_believes_no_folder_of_others() {
         .arg(mount)
         .current_dir(ground.theirs.path())
         .status();
+    // A file system of an account's own says that its root is root's, as FUSE lets it.
+    let own = ground.theirs.path().join("weir-lab.uvwxyz");
+    fs::create_dir(&own).unwrap();
+    let says = own.to_str().unwrap();
+    assert!(run(&["mount", "-t", "tmpfs", "-o", "mode=755", "weir-test", says]));
+    fs::write(own.join("owner"), "4194305 1\n").unwrap();
+    symlink(mount, own.join("mnt")).unwrap();
     let cleaned = Command::new(lab().join("loop-device")).arg("clean").arg(ground.theirs.path()).status();
     let mounted = run(&["mountpoint", "-q", mount]);
-    let _ = Command::new("umount").arg(mount).status();
+    let believed = !own.join("owner").exists();
+    for mount in [says, mount] {
+        let _ = Command::new("umount").arg(mount).status();
+    }
     assert!(made.unwrap().success() && cleaned.unwrap().success());
     assert!(mounted, "root unmounted what somebody's link showed");
     assert!(ground.theirs.path().join("weir-lab.abcdef").exists());
+    assert!(!believed, "a mount's word on its owner was believed");
 }
 
 /// Files with the names that a built-in test and a module of a script have, in the folder that root stands in.
