@@ -6,10 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxError, SandboxSpec, Variables, list};
+use weir_db::{Connection, DbError, Place, Secret, Server};
 
 /// The servers that Debian packages; the set-up of the tests installs them.
 fn installed(test: &str) -> Vec<Flavour> {
@@ -176,6 +178,44 @@ fn what_goes_wrong_is_said_and_leaves_nothing() {
         assert_eq!(left, ["full"]);
         let own = |l: &weir_db::sandbox::Listed| l.marker.dir.starts_with(parent.path());
         assert!(list().iter().all(|l| !own(l) || before.contains(&l.run)));
+    }
+}
+
+/// Every account of the machine reaches a port of it.
+#[test]
+fn by_tcp_nobody_is_superuser_without_a_password() {
+    for flavour in installed("by_tcp_nobody_is_superuser_without_a_password") {
+        let parent = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (open, addresses) = match flavour {
+            Flavour::Postgres => ("listen_addresses", "127.0.0.1"),
+            _ => ("skip_networking", "0"),
+        };
+        let spec = SandboxSpec::new(flavour, parent.path().join("d"))
+            .set(open, addresses)
+            .set("port", &port.to_string());
+        let sandbox = Sandbox::start(&spec, &go_on).unwrap();
+        let local = sandbox.server();
+        let grant = match flavour {
+            Flavour::Postgres => "CREATE ROLE known LOGIN PASSWORD 'p'",
+            _ => "CREATE USER known@'127.0.0.1' IDENTIFIED BY 'p'",
+        };
+        Connection::open(&local).unwrap().run(grant).unwrap();
+        let by_tcp = |user: &str, password: &str| {
+            let place = Place::Tcp { host: "127.0.0.1".into(), port };
+            let (user, password) = (user.to_string(), Secret::new(password));
+            Connection::open(&Server { place, user, password, ..local.clone() }).map(drop)
+        };
+        by_tcp("known", "p").unwrap();
+        for (user, password) in
+            [(local.user.as_str(), ""), (local.user.as_str(), "p"), ("", ""), ("known", "")]
+        {
+            let came = by_tcp(user, password);
+            assert!(
+                matches!(came, Err(DbError::Server(_) | DbError::Login { .. })),
+                "{flavour}: {user:?} {password:?}: {came:?}"
+            );
+        }
     }
 }
 

@@ -23,7 +23,8 @@ mod stranger;
 pub use dir::{Access, Dir, lock, reopen};
 pub use output::Output;
 pub use owner::{
-    Distrust, lasting_chain, owned, owned_at, owned_chain, regular_file, trusted, trusted_chain, trusted_file,
+    Distrust, lasting_chain, owned, owned_at, owned_chain, regular_file, steady_folder, trusted,
+    trusted_chain, trusted_file,
 };
 pub use private::Private;
 pub use replace::Fresh;

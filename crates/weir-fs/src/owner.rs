@@ -1,9 +1,11 @@
 //! The rule of owners: whose files and folders may be believed.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc;
@@ -181,6 +183,59 @@ pub fn owned_chain(path: &Path) -> io::Result<()> {
     chain(path, judge).map(drop)
 }
 
+/// Opens the folder that a path leads to, if no other account decides where it leads: the folders above it, those in which
+/// links on the way lie, and these links are as [`lasting_chain`] wants them. Whose the folder itself is, it does not ask.
+///
+/// # Errors
+/// As [`trusted_chain`].
+pub fn steady_folder(path: &Path) -> io::Result<File> {
+    /// As the kernel follows (path_resolution(7)).
+    const LINKS_MAX: usize = 40;
+    let judged = |file: &File, at: &Path| {
+        served(file)?;
+        let data = file.metadata()?;
+        let mode = if data.is_symlink() { 0 } else { data.mode() };
+        judge_lasting(data.uid(), mode, caller()).map_err(|why| refused(at, why))
+    };
+    let open = |above: Option<&File>, name: &OsStr| {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match above {
+            Some(above) => rustix::fs::openat(above, name, flags, Mode::empty()),
+            None => rustix::fs::open(name, flags, Mode::empty()),
+        };
+        file.map(File::from)
+    };
+    let parts = |path: &Path| path.iter().rev().map(OsStr::to_os_string).collect::<Vec<_>>();
+    let mut left = parts(&std::path::absolute(path)?);
+    let mut at = open(None, OsStr::new("/"))?;
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        judged(&at, path)?;
+        if part == "/" {
+            at = open(None, &part)?;
+            continue;
+        }
+        let next = open(Some(&at), &part)?;
+        if !next.metadata()?.is_symlink() {
+            at = next;
+            continue;
+        }
+        judged(&next, &path.join(&part))?;
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(rustix::io::Errno::LOOP.into());
+        }
+        let target = rustix::fs::readlinkat(&next, "", Vec::new())?;
+        left.extend(parts(Path::new(OsStr::from_bytes(target.to_bytes()))));
+    }
+    served(&at)?;
+    Ok(at)
+}
+
+fn refused(at: &Path, why: Distrust) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", at.display()))
+}
+
 fn judge_lasting(owner: u32, mode: u32, caller: u32) -> Result<(), Distrust> {
     judge(owner, if mode & 0o1000 != 0 { mode & !0o022 } else { mode }, caller)
 }
@@ -202,9 +257,7 @@ fn chain(path: &Path, judge: impl Fn(&Metadata) -> Result<(), Distrust>) -> io::
         if data.is_symlink() {
             return Err(io::Error::other(format!("{} became a link meanwhile", at.display())));
         }
-        judge(&data).map_err(|why| {
-            io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", at.display()))
-        })?;
+        judge(&data).map_err(|why| refused(&at, why))?;
         above = Some(file);
     }
     Ok(real)

@@ -16,7 +16,13 @@ pub(super) struct Places<'a> {
     pub temporary: &'a Path,
     /// Its socket.
     pub socket: &'a Path,
+    /// Statements that MariaDB runs before it takes connections.
+    pub first: &'a Path,
 }
+
+/// MariaDB makes superusers without a password for TCP, which every account of the machine reaches.
+pub(super) const FIRST: &str = "DELETE FROM mysql.global_priv WHERE User = 'root' AND Host IN ('127.0.0.1', '::1') \
+AND COALESCE(JSON_VALUE(Priv, '$.authentication_string'), '') = '';\nFLUSH PRIVILEGES;\n";
 
 /// The text of `my.cnf` or `postgresql.conf`: no network, a small buffer pool, everything else as the server ships. One
 /// that is not `apart` shares /dev/shm with everybody.
@@ -44,6 +50,8 @@ pub(super) fn text(spec: &SandboxSpec, places: Places<'_>, apart: bool) -> Resul
             ("socket", path(places.socket)),
             ("pid-file", path(&folder.join("mysqld.pid"))),
             ("skip-networking", "1".to_string()),
+            // Where TCP is asked for: the superuser of `localhost` is that of the socket alone.
+            ("skip_name_resolve", "1".to_string()),
             // MySQL's second protocol listens by itself.
             ("loose-mysqlx", "0".to_string()),
             ("innodb_buffer_pool_size", memory),
@@ -52,6 +60,9 @@ pub(super) fn text(spec: &SandboxSpec, places: Places<'_>, apart: bool) -> Resul
     if postgres && !apart {
         // Its memory files lie among its data, and go with them however it ends.
         own.push(("dynamic_shared_memory_type", "mmap".to_string()));
+    }
+    if spec.flavour == Flavour::Mariadb {
+        own.push(("init_file", path(places.first)));
     }
     if spec.flavour == Flavour::Mysql {
         // Its packages name a folder that only an installed server has.
@@ -116,8 +127,12 @@ mod tests {
     use super::*;
 
     fn of(spec: &SandboxSpec) -> Result<String, SandboxError> {
-        let places =
-            Places { data: Path::new("/d/data"), temporary: Path::new("/d/tmp"), socket: Path::new("/r/s") };
+        let places = Places {
+            data: Path::new("/d/data"),
+            temporary: Path::new("/d/tmp"),
+            socket: Path::new("/r/s"),
+            first: Path::new("/r/first.sql"),
+        };
         text(spec, places, true)
     }
 

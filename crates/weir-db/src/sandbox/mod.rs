@@ -159,8 +159,8 @@ impl Sandbox {
                 command.args([
                     "-U",
                     self.spec.flavour.superuser(),
-                    "-A",
-                    "trust",
+                    "--auth-local=trust",
+                    "--auth-host=scram-sha-256",
                     "-E",
                     "UTF8",
                     "--no-locale",
@@ -410,9 +410,10 @@ impl Sandbox {
     /// Writes the configuration file, with the paths of `seen`.
     fn configure(&self, seen: &Paths) -> Result<(), SandboxError> {
         let (data, temporary, socket) = (seen.data(), seen.temporary(), self.socket());
-        let places = Places { data: &data, temporary: &temporary, socket: &socket };
+        let first = self.run.statements();
+        let places = Places { data: &data, temporary: &temporary, socket: &socket, first: &first };
         let text = configure::text(&self.spec, places, self.quarters.is_apart)?;
-        self.run.configure(&text)
+        self.run.configure(&text, configure::FIRST)
     }
 
     fn command(&self, program: &Path) -> Result<Program, SandboxError> {

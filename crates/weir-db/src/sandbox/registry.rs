@@ -29,6 +29,7 @@ const NOBODYS: u32 = u32::MAX;
 const MARKER_MOST: u64 = 64 << 10;
 /// The server's configuration file.
 const CONFIGURATION: &str = "server.conf";
+const STATEMENTS: &str = "first.sql";
 /// `sun_path` of sockaddr_un has 108 bytes, one of them the end.
 const SOCKET_PATH_MAX: usize = 107;
 /// PostgreSQL's lock beside its socket is the longest name in such a folder.
@@ -171,16 +172,22 @@ impl RunFolder {
         self.path.join(CONFIGURATION)
     }
 
-    /// Writes that.
-    pub fn configure(&self, text: &str) -> Result<(), SandboxError> {
-        let write = || {
-            let mut fresh = self.dir.beside(CONFIGURATION, 0o644)?;
+    /// The statements that a server runs when it starts.
+    pub fn statements(&self) -> PathBuf {
+        self.path.join(STATEMENTS)
+    }
+
+    /// Writes both.
+    pub fn configure(&self, configuration: &str, statements: &str) -> Result<(), SandboxError> {
+        let write = |name: &str, text: &str| {
+            let mut fresh = self.dir.beside(name, 0o644)?;
             // Whatever the umask: the server has to read it.
             fresh.chmod(0o644)?;
             io::Write::write_all(&mut fresh, text.as_bytes())?;
             fresh.commit()
         };
-        write().map_err(SandboxError::io("write", &self.configuration()))
+        write(STATEMENTS, statements).map_err(SandboxError::io("write", &self.statements()))?;
+        write(CONFIGURATION, configuration).map_err(SandboxError::io("write", &self.configuration()))
     }
 
     /// Writes it down, whole or not at all.

@@ -1,6 +1,5 @@
 //! Sockets: made, connected within a time, told not to wait for more to send.
 
-use std::fs::Metadata;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -21,8 +20,8 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Whether a Unix socket leads to the server that is meant: who listens is root or oneself, or not everybody may make
-/// files in the socket's folder, as in /tmp, or have made the folder or a link on the way to it. A throw-away server is none that is meant.
+/// Whether a Unix socket leads to the server that is meant: who listens is root or oneself, or no other account may have made
+/// the socket, its folder, a folder above it or a link on the way to it. A throw-away server is none that is meant.
 pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
     if throwaway::is_of_one(path) {
         return false;
@@ -30,7 +29,7 @@ pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
     let Some(peer) = listener(socket) else { return false };
     let own = rustix::process::geteuid().as_raw();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    peer.uid == 0 || peer.uid == own || is_no_strangers(folder, own).unwrap_or(false)
+    peer.uid == 0 || peer.uid == own || is_no_strangers(folder, peer.uid).unwrap_or(false)
 }
 
 /// Who listens at a Unix socket. The process is 0 where it is none of this namespace, which rustix's type cannot say.
@@ -45,38 +44,12 @@ pub(super) fn listener(socket: &OwnedFd) -> Option<libc::ucred> {
     (status == 0).then_some(found)
 }
 
-/// Whether nobody but root, `own` and those who may write to a folder decides what lies in it: by the folders above it as
-/// they are, and as the path says, which may lead over links.
-fn is_no_strangers(folder: &Path, own: u32) -> io::Result<bool> {
+/// Whether no other account than root, the caller and the one that listens decides what lies in a folder, or which folder it is.
+fn is_no_strangers(folder: &Path, listener: u32) -> io::Result<bool> {
     const OTHERS_WRITE: u32 = 0o002;
-    const ONLY_OWNERS_RENAME: u32 = 0o1000;
-    let is_kept = |part: &Metadata, above: &Metadata| {
-        above.mode() & OTHERS_WRITE == 0
-            || above.mode() & ONLY_OWNERS_RENAME != 0 && [0, own].contains(&part.uid())
-    };
-    for at in std::path::absolute(folder)?.ancestors() {
-        if let Some(above) = at.parent()
-            && !is_kept(&at.symlink_metadata()?, &above.metadata()?)
-        {
-            return Ok(false);
-        }
-    }
-    let mut at = folder.to_path_buf();
-    let mut part = at.metadata()?;
-    if part.mode() & OTHERS_WRITE != 0 {
-        return Ok(false);
-    }
-    loop {
-        at.push("..");
-        let above = at.metadata()?;
-        if (above.dev(), above.ino()) == (part.dev(), part.ino()) {
-            return Ok(true);
-        }
-        if !is_kept(&part, &above) {
-            return Ok(false);
-        }
-        part = above;
-    }
+    let data = weir_fs::steady_folder(folder)?.metadata()?;
+    let own = rustix::process::geteuid().as_raw();
+    Ok(data.mode() & OTHERS_WRITE == 0 && [0, own, listener].contains(&data.uid()))
 }
 
 /// A connected socket.
@@ -140,47 +113,52 @@ mod tests {
     #[test]
     fn a_socket_that_anybody_may_have_made_is_nobodys() {
         let root = tempfile::tempdir().unwrap();
-        let own = root.path().metadata().unwrap().uid();
         let folder = |name: &str, mode: u32| {
             let path = root.path().join(name);
             fs::create_dir_all(&path).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             path
         };
-        let is_good = |path: &Path, own: u32| is_no_strangers(path, own).unwrap();
+        let is_good = |path: &Path| is_no_strangers(path, 65_534).unwrap_or(false);
         let (kept, open) = (folder("kept", 0o755), folder("open", 0o777));
         let (public, inside) = (folder("public", 0o1777), folder("public/inside", 0o755));
-        assert!(is_good(&kept, own) && is_good(&inside, own));
-        assert!(!is_good(&public, own) && !is_good(&open, own), "anybody may have made a socket there");
-        assert!(!is_good(&folder("open/inside", 0o755), own), "anybody may put another folder there");
+        assert!(is_good(&kept) && is_good(&inside) && is_good(&folder("of_a_group", 0o775)));
+        assert!(!is_good(&public) && !is_good(&open), "anybody may have made a socket there");
+        assert!(!is_good(&folder("open/inside", 0o755)), "anybody may put another folder there");
+        assert!(!is_good(&folder("of_a_group/inside", 0o755)), "a group may put another folder there");
         symlink(&kept, public.join("link")).unwrap();
         symlink(&inside, kept.join("link")).unwrap();
-        assert!(is_good(&public.join("link"), own) && is_good(&kept.join("link"), own));
-        // What somebody else has made in a public folder.
-        if own != 0 {
-            for strange in
-                [&inside, &public.join("link"), &kept.join("link"), &inside.join("..").join("inside")]
-            {
-                assert!(!is_good(strange, own + 1), "{}", strange.display());
-            }
-        }
-        assert!(is_no_strangers(&root.path().join("gone"), own).is_err());
+        symlink("../public/link", kept.join("far")).unwrap();
+        assert!(is_good(&public.join("link")) && is_good(&kept.join("link")) && is_good(&kept.join("far")));
+        symlink(open.join("inside"), kept.join("astray")).unwrap();
+        symlink(kept.join("round"), kept.join("round")).unwrap();
+        assert!(!is_good(&kept.join("astray")) && !is_good(&kept.join("round")));
+        assert!(is_no_strangers(&root.path().join("gone"), 0).is_err());
     }
 
     #[test]
-    fn root_does_not_trust_what_another_account_made_in_a_public_folder() {
-        if !root_or_say("root_does_not_trust_what_another_account_made_in_a_public_folder") {
+    fn root_does_not_trust_what_another_account_made_on_the_way() {
+        if !root_or_say("root_does_not_trust_what_another_account_made_on_the_way") {
             return;
         }
+        const NOBODY: u32 = 65_534;
         let public = tempfile::tempdir().unwrap();
         fs::set_permissions(public.path(), Permissions::from_mode(0o1777)).unwrap();
-        let (inside, link) = (public.path().join("inside"), public.path().join("link"));
-        fs::create_dir(&inside).unwrap();
+        let (inside, link, far) =
+            (public.path().join("inside"), public.path().join("link"), public.path().join("far"));
+        fs::create_dir_all(inside.join("run")).unwrap();
         symlink("/run", &link).unwrap();
-        for path in [&inside, &link] {
-            assert!(is_no_strangers(path, 0).unwrap(), "{}", path.display());
-            std::os::unix::fs::lchown(path, Some(65_534), Some(65_534)).unwrap();
-            assert!(!is_no_strangers(path, 0).unwrap(), "{}", path.display());
+        symlink(&link, &far).unwrap();
+        for path in [&inside.join("run"), &link, &far] {
+            assert!(is_no_strangers(path, NOBODY).unwrap(), "{}", path.display());
         }
+        for path in [&inside, &link] {
+            std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        for path in [&inside.join("run"), &link, &far] {
+            assert!(!is_no_strangers(path, NOBODY).unwrap_or(false), "{}", path.display());
+        }
+        // The server's own folder is its own; another account's is not.
+        assert!(is_no_strangers(&inside, NOBODY).unwrap() && !is_no_strangers(&inside, 65_533).unwrap());
     }
 }
