@@ -53,7 +53,9 @@ class Server:
     def call(self, *command):
         """Runs a command as the server's user: its output."""
         done = subprocess.run(
-            self.as_user(*command), cwd=self.socket_folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            self.as_user(*command), cwd=self.socket_folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            # Away from the terminal: another account's program could type into root's.
+            start_new_session=True, check=False
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout[-600:]}")

@@ -45,7 +45,8 @@ pub struct Bed {
     server: Mutex<Child>,
     port: u16,
     folder: PathBuf,
-    _around: TempDir,
+    /// What root writes is in it, beside the server's folder, in which the server may put a link in its place.
+    around: TempDir,
 }
 
 impl Bed {
@@ -66,12 +67,13 @@ impl Bed {
         fs::set_permissions(around.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let folder = around.path().join("m");
         fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
         chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
         let made = mysqld(&folder).arg("--initialize-insecure").output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let path = |name: &str| folder.join(name).display().to_string();
-        let log = fs::File::create(folder.join("log")).unwrap();
+        let log = fs::File::create(around.path().join("log")).unwrap();
         let server = mysqld(&folder)
             .args(["--bind-address=127.0.0.1", "--mysqlx=OFF", "--secure-file-priv=NULL", "--skip-log-bin"])
             .args([
@@ -83,7 +85,7 @@ impl Bed {
             .stderr(log)
             .spawn()
             .unwrap();
-        let bed = Bed { server: Mutex::new(server), port, folder, _around: around };
+        let bed = Bed { server: Mutex::new(server), port, folder, around };
         bed.wait();
         bed.make_users();
         bed
@@ -93,7 +95,7 @@ impl Bed {
         let patience = Instant::now() + LONG;
         while let Err(error) = Connection::open(&self.local()) {
             let ended = self.server().try_wait().unwrap();
-            let log = || fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            let log = || fs::read_to_string(self.around.path().join("log")).unwrap_or_default();
             assert!(ended.is_none() && Instant::now() < patience, "{error}: {}", log());
             std::thread::sleep(Duration::from_millis(50));
         }

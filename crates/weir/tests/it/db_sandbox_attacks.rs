@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::db_sandbox::{Yard, installed, is_alive, wait_until};
 use crate::lab::root_or_say;
-use crate::weir::Weir;
+use crate::weir::{Weir, without_terminal};
 
 /// The account of the attacker, and of many a server.
 const NOBODY: u32 = 65_534;
@@ -333,9 +333,9 @@ fn root_a_plain_users_killed_postgresql_leaves_no_memory_files() {
     let weir = folder.path().join("weir");
     fs::copy(assert_cmd::cargo::cargo_bin!("weir"), &weir).unwrap();
     for hangs in [false, true] {
-        let mut command = Command::new("setpriv");
+        let mut command = without_terminal();
         command
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+            .args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"])
             .arg(&weir)
             .args(["db", "sandbox", "postgres", "--dir", "d"])
             .current_dir(folder.path())
@@ -404,8 +404,8 @@ fn root_a_hostile_program_reaches_nothing_of_a_server_of_this_machine() {
             chown(path, Some(uid), Some(uid)).unwrap();
         }
         fs::set_permissions(precious.path(), Permissions::from_mode(0o700)).unwrap();
-        let mut stand_in = Command::new("setpriv");
-        stand_in.args([&format!("--reuid={uid}"), &format!("--regid={uid}"), "--clear-groups"]);
+        let mut stand_in = without_terminal();
+        stand_in.args(["setpriv", &format!("--reuid={uid}"), &format!("--regid={uid}"), "--clear-groups"]);
         let mut stand_in = Sleeper(stand_in.args(["sleep", "600"]).spawn().unwrap());
         let pid = stand_in.0.id();
         let deed = format!(

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::lab::{lab, root_or_say};
-use crate::weir::{Weir, ended};
+use crate::weir::{Weir, ended, without_terminal};
 
 const NOBODY: u32 = 65534;
 
@@ -46,8 +46,9 @@ impl Ground {
     /// Runs a program in Python as nobody in the folder of nobody's, for a minute at most. Its first argument is the
     /// folder of root's.
     fn attack(&self, program: &str) -> Attack {
-        let mut command = Command::new("timeout");
-        command.args(["60", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "python3", "-c"]);
+        let mut command = without_terminal();
+        command.args(["timeout", "60", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.args(["python3", "-c"]);
         // root's own python3 may lie where nobody else may go.
         command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
         command.args([program.as_ref(), self.ours.path().as_os_str()]).current_dir(self.theirs.path());
@@ -273,8 +274,8 @@ fn root_the_lab_believes_no_folder_of_others() {
     chown(ground.theirs.path(), Some(0), Some(0)).unwrap();
     assert!(run(&["mount", "-t", "tmpfs", "weir-test", mount]));
     // Its owner is dead, its mount point is a link to another one.
-    let made = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c"])
+    let made = without_terminal()
+        .args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c"])
         .arg("mkdir weir-lab.abcdef && cd weir-lab.abcdef && echo 4194305 1 >owner && ln -s \"$0\" mnt")
         .arg(mount)
         .current_dir(ground.theirs.path())

@@ -57,6 +57,13 @@ impl Ended {
     }
 }
 
+/// The command that its arguments make, away from the terminal: as another account's it could type into root's (TIOCSTI).
+pub fn without_terminal() -> Command {
+    let mut command = Command::new("setsid");
+    command.arg("--wait");
+    command
+}
+
 /// A command under way.
 pub struct Running {
     child: Child,
@@ -83,14 +90,10 @@ impl Weir {
     /// The command as the last words of another, such as `setpriv …`.
     pub fn wrapped(&self, wrapper: &[&str], folder: &Path, arguments: &[&str]) -> Command {
         let weir = assert_cmd::cargo::cargo_bin!("weir");
-        let mut command = match wrapper.split_first() {
-            None => Command::new(weir),
-            Some((first, rest)) => {
-                let mut command = Command::new(first);
-                command.args(rest).arg(weir);
-                command
-            }
-        };
+        let mut command = if wrapper.is_empty() { Command::new(weir) } else { without_terminal() };
+        if !wrapper.is_empty() {
+            command.args(wrapper).arg(weir);
+        }
         command
             .args(arguments)
             .current_dir(folder)
