@@ -42,6 +42,24 @@ fn replaced(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     }
 }
 
+/// JSON, or a part of it, in which what a terminal would obey stands as `\u009b`, which says the same (RFC 8259, 7).
+/// serde_json does so below U+0020 alone.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    let goes = |c: char| is_hidden(c) && c != '\n';
+    if !text.chars().any(goes) {
+        return text.into();
+    }
+    let mut safe = String::new();
+    for c in text.chars() {
+        if goes(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

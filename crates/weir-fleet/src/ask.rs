@@ -1,6 +1,6 @@
 //! What is asked of the tables: which files, from when until when, and what becomes of damaged ones.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use rustix::system::sysinfo;
 use serde::de::DeserializeOwned;
 use weir_cli::failure::usage;
 use weir_core::units::Nanos;
-use weir_fs::{Dir, Private};
+use weir_fs::Private;
 use weir_store::questions::{Parameters, Question};
 
 use crate::archive::{Archive, Stored};
@@ -29,7 +29,7 @@ pub struct Asker {
     files: Vec<Stored>,
     memory_bytes: usize,
     /// Below it lies what does not fit into memory.
-    spill: PathBuf,
+    spill: Archive,
     /// Where it is not the embedded engine that answers.
     spark: Option<Spark>,
 }
@@ -52,7 +52,7 @@ impl Asker {
         let memory_bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         let spark = Spark::new(&engine.spark, &origin)?;
         // Beside the tables: what is spilled may be as large as they are, and /tmp may be memory.
-        let spill = Archive::below(results).root().to_path_buf();
+        let spill = Archive::below(results);
         Ok(Asker { origin, files, memory_bytes, spill, spark })
     }
 
@@ -72,7 +72,9 @@ impl Asker {
         if let Some(spark) = &mut self.spark {
             return spark.ask(&self.files, sql);
         }
-        let spill = Dir::open_or_make(&self.spill, 0o700, |_, _| {})
+        let spill = self
+            .spill
+            .make("")
             .and_then(|folder| Private::make(&folder, SPILL))
             .context("no folder for what does not fit into memory")
             .map_err(Failed::Other)?;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use url::Url;
 use weir_cli::failure::{lacking, usage};
-use weir_fs::{Access, Dir};
+use weir_fs::Access;
 use weir_store::SCHEMA;
 use weir_store::layout::Place;
 
@@ -191,7 +191,7 @@ impl Bucket {
 
     /// Uploads files, some at a time; returns how many bytes they have.
     async fn upload(&self, archive: &Archive, missing: Vec<String>) -> anyhow::Result<u64> {
-        let root = Dir::open(archive.root())?;
+        let root = archive.open()?;
         let (all, mut done, mut bytes, mut told) = (missing.len(), 0, 0, Instant::now());
         let (mut missing, mut under_way) = (missing.into_iter(), JoinSet::new());
         loop {

@@ -16,7 +16,7 @@ use crate::ask::{Asker, seconds};
 use crate::cli::Asking;
 use crate::page::{self, PAGE};
 use crate::report::Listing;
-use crate::run::print;
+use crate::run::{json, print};
 use crate::store::Store;
 
 /// Asks, and prints the answer. 1 where it names somebody.
@@ -42,11 +42,10 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
         page::write(path, &drawn, PAGE)?;
     }
     print(&if asking.json {
-        let document = json!({
+        json(&json!({
             "schema": format!("weir.fleet.{}/1", question.name()),
             "from_s": with.from_s, "until_s": with.until_s, "rows": answer.rows,
-        });
-        serde_json::to_string_pretty(&document)? + "\n"
+        }))?
     } else {
         let sentence = printable::line(&answer.sentence);
         let head = format!("{} to {}: {sentence}\n", minute(with.from_s), minute(with.until_s));

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use jiff::civil::Time;
 use jiff::{Timestamp, ToSpan, Zoned};
+use serde::Serialize;
 use weir_cli::failure::{CANNOT_WRITE, usage};
 use weir_cli::signals::stop_on_signals;
+use weir_core::printable;
 use weir_core::units::Nanos;
 
 use crate::binary::Payloads;
@@ -63,8 +65,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     };
     let kept = plan.store.save(&report)?;
     let files = files(args, &report, &plan);
-    let printed =
-        print(&if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report::text(&report) });
+    let printed = print(&if args.json { json(&report)? } else { report::text(&report) });
     say!("summary: {}", kept.display());
     files.and(printed)?;
     Ok(report.code())
@@ -78,6 +79,11 @@ fn files(args: &RunArgs, report: &Report, plan: &Plan) -> anyhow::Result<()> {
         .iter()
         .try_for_each(|path| page::of_run(path, report, &SlowHosts::of(report, PEERS), plan.store.root()));
     junit.and(html)
+}
+
+/// A value as JSON for that, in which names that hosts chose stand as no terminal obeys them.
+pub fn json(value: &impl Serialize) -> anyhow::Result<String> {
+    Ok(printable::escaped(&serde_json::to_string_pretty(value)?).into_owned() + "\n")
 }
 
 /// Writes to standard output.
@@ -201,5 +207,13 @@ mod tests {
         for bad in ["soon", "25:00", "2020-01-01T00:00:00Z", "12"] {
             assert!(time(bad, &now).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_name_in_json_is_what_no_terminal_obeys() {
+        let name = "6.12\u{9b}31m\u{7f}\u{202e}\u{1b}[2J";
+        let text = json(&name).unwrap();
+        assert!(text.trim_end().chars().all(|c| c.is_ascii_graphic()), "{text:?}");
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), name);
     }
 }

@@ -8,7 +8,7 @@ use crate::cli::{Asking, ShowArgs, What};
 use crate::page::{self, PAGE};
 use crate::questions;
 use crate::report::{self, PEERS, Report, SlowHosts};
-use crate::run::print;
+use crate::run::{json, print};
 use crate::store::Store;
 
 /// Runs the command. 1 where a host is slow.
@@ -21,11 +21,7 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
             if let Some(path) = &args.html {
                 page::of_run(path, &report, &SlowHosts::of(&report, PEERS), results.root())?;
             }
-            print(&if args.json {
-                serde_json::to_string_pretty(&report)? + "\n"
-            } else {
-                report::text(&report)
-            })?;
+            print(&if args.json { json(&report)? } else { report::text(&report) })?;
             Ok(0)
         }
         Some(What::Slow { run: Some(run), asking }) => slow_of_run(run, asking),
@@ -64,6 +60,6 @@ fn slow_of_run(run: &str, asking: &Asking) -> anyhow::Result<u8> {
     if let Some(path) = &asking.html {
         page::of_run(path, &report, &slow, results.root())?;
     }
-    print(&if asking.json { serde_json::to_string_pretty(&slow.json())? + "\n" } else { slow.text() })?;
+    print(&if asking.json { json(&slow.json())? } else { slow.text() })?;
     Ok(u8::from(slow.slow().next().is_some()))
 }

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use weir_fs::{Dir, Fresh};
+use weir_fs::{Access, Dir, Fresh};
 
 use crate::report::Report;
 use weir_cli::failure::{lacking, usage};
@@ -63,11 +63,6 @@ impl Store {
         &self.root
     }
 
-    fn folder(&self, below: &str) -> io::Result<Dir> {
-        // What hosts hold is for the user's eyes.
-        Dir::open_or_make(&self.root.join(below), 0o700, |_, _| {})
-    }
-
     /// Where the files of a host go.
     pub fn shelf(&self, kind: &str, date: &str, host: &str, id: &str) -> Shelf {
         Shelf {
@@ -85,8 +80,8 @@ impl Store {
     pub fn save(&self, report: &Report) -> anyhow::Result<PathBuf> {
         let path = self.root.join(RUNS).join(format!("{}.json", report.id));
         let text = serde_json::to_vec_pretty(report)?;
-        let saved =
-            self.folder(RUNS).and_then(|folder| folder.replace(format!("{}.json", report.id), 0o600, &text));
+        let saved = folder(&self.root, RUNS)
+            .and_then(|folder| folder.replace(format!("{}.json", report.id), 0o600, &text));
         saved.map_err(|error| {
             lacking(format!("cannot save {}: {error}", path.display()), "name a folder with --into")
         })?;
@@ -105,7 +100,7 @@ impl Store {
                 "`weir fleet run` makes one; --into names another folder",
             )
         };
-        let dir = Dir::open(&folder).map_err(|_| nothing())?;
+        let dir = Dir::open(&self.root).and_then(|root| root.subdir(RUNS)).map_err(|_| nothing())?;
         let mut ids = Vec::new();
         for name in dir.names()? {
             ids.extend(
@@ -137,6 +132,13 @@ impl Store {
             _ => Err(usage(format!("`{meant}` fits {} runs", fits.len()), "name more of it")),
         }
     }
+}
+
+/// A folder below that of results, which is for the user's eyes as what hosts hold is. The folder of results itself was named, and
+/// may lie in one of another account; no link of that account's leads further.
+pub fn folder(results: &Path, below: &str) -> io::Result<Dir> {
+    let made = |_: &Dir, _: &Dir| {};
+    Dir::open_or_make(results, 0o700, made)?.make_below(Path::new(below), 0o700, made)
 }
 
 /// The files of one host.
@@ -171,8 +173,7 @@ impl Shelf {
                 format!("{}-{nth}-{called}", self.id)
             };
         }
-        let folder = Dir::open_or_make(&self.root.join(&self.below), 0o700, |_, _| {});
-        let fresh = folder.and_then(|folder| folder.beside(&name, 0o600));
+        let fresh = folder(&self.root, &self.below).and_then(|folder| folder.beside(&name, 0o600));
         let fresh =
             fresh.map_err(|error| format!("cannot write {name} below {}: {error}", self.root.display()))?;
         self.files.push(format!("{}/{name}", self.below));
@@ -194,13 +195,36 @@ impl Shelf {
     /// The paths below the folder of results, of files that came as a whole.
     pub fn files(self) -> Vec<String> {
         let Shelf { root, files, .. } = self;
-        files.into_iter().filter(|file| root.join(file).is_file()).collect()
+        let Ok(root) = Dir::open(&root) else { return Vec::new() };
+        files.into_iter().filter(|file| root.open_file(file, Access::Read).is_ok()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Another account's, where the folder lies in one of that account's: it decides where the folder is, and no more.
+    #[test]
+    fn a_link_below_the_folder_is_not_followed() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let way = tempfile::tempdir().unwrap().path().join("way");
+        std::fs::create_dir_all(way.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(folder.path(), &way).unwrap();
+        let parts = ["kind=doctor", "date=2026-11-25", "host=db1"];
+        for linked in 0..=parts.len() {
+            let above = folder.path().join(parts[..linked].join("/"));
+            std::fs::create_dir_all(&above).unwrap();
+            let link = parts.get(linked).map(|part| above.join(part));
+            link.iter().for_each(|link| std::os::unix::fs::symlink(other.path(), link).unwrap());
+            let store = Store::new(Some(&way)).unwrap();
+            let mut shelf = store.shelf("doctor", "2026-11-25", "db1", "20261125-1-aaaa");
+            assert_eq!(shelf.keep("record", "{}").is_err(), link.is_some(), "{linked}");
+            link.iter().for_each(|link| std::fs::remove_file(link).unwrap());
+        }
+        assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
+        std::fs::remove_dir_all(way.parent().unwrap()).unwrap();
+    }
 
     #[test]
     fn a_host_chooses_no_path() {

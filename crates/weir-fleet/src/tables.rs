@@ -21,7 +21,7 @@ use crate::cli::{ExportArgs, FolderArgs, ImportArgs, PruneArgs, PushArgs, SqlArg
 use crate::inventory;
 use crate::origin;
 use crate::report::table;
-use crate::run::print;
+use crate::run::{json, print};
 use crate::store::Store;
 
 /// The longest question that is read from standard input.
@@ -36,7 +36,7 @@ pub fn sql(args: &SqlArgs) -> anyhow::Result<u8> {
     }
     let results = Store::new(args.engine.folder.into.as_deref())?;
     let answer = Asker::open(results.root(), &args.engine)?.ask(&sql)?;
-    print(&if args.json { serde_json::to_string_pretty(&answer.objects())? + "\n" } else { text(&answer) })?;
+    print(&if args.json { json(&answer.objects())? } else { text(&answer) })?;
     Ok(0)
 }
 

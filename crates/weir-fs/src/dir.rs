@@ -77,25 +77,38 @@ impl Dir {
     ///
     /// # Errors
     /// Those of open(2) and mkdirat(2).
-    pub fn open_or_make(path: &Path, mode: u32, mut made: impl FnMut(&Dir, &Dir)) -> io::Result<Dir> {
+    pub fn open_or_make(path: &Path, mode: u32, made: impl FnMut(&Dir, &Dir)) -> io::Result<Dir> {
         match Dir::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
         let there = path.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
         let there = there.unwrap_or(Path::new("/"));
-        let mut folder = Dir::open(there)?;
-        for part in path.strip_prefix(there).unwrap_or(path) {
-            folder = match folder.make_and_open(part, mode) {
-                Ok((new, true)) => {
-                    made(&new, &folder);
-                    new
+        Dir::open(there)?.make_below(path.strip_prefix(there).unwrap_or(path), mode, made)
+    }
+
+    /// The same of folders below this one, without following a link.
+    ///
+    /// # Errors
+    /// Those of open(2) and mkdirat(2); see [`Dir`].
+    pub fn make_below(self, path: &Path, mode: u32, mut made: impl FnMut(&Dir, &Dir)) -> io::Result<Dir> {
+        let mut folder = self;
+        for part in path {
+            folder = match folder.subdir(part) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    match folder.make_and_open(part, mode) {
+                        Ok((new, true)) => {
+                            made(&new, &folder);
+                            new
+                        }
+                        // Another thread or process of this account has put something into it already.
+                        Ok((new, false)) => new,
+                        // By another process at the same time.
+                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => folder.subdir(part)?,
+                        Err(error) => return Err(error),
+                    }
                 }
-                // Another thread or process of this account has put something into it already.
-                Ok((new, false)) => new,
-                // By another process at the same time.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => folder.subdir(part)?,
-                Err(error) => return Err(error),
+                opened => opened?,
             };
         }
         Ok(folder)

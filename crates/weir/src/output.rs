@@ -60,28 +60,10 @@ fn exact(text: &str, on_terminal: bool) -> Cow<'_, str> {
     // TOML may begin with a table: `[name]`, `[[name]]`.
     let is_json = ["{", "[]", "[{", "[\n"].iter().any(|begin| text.starts_with(begin));
     match () {
-        () if is_json => escaped(text),
+        () if is_json => printable::escaped(text),
         () if on_terminal => printable::lines(text),
         () => text.into(),
     }
-}
-
-/// JSON, or a part of it, in which what a terminal would obey stands as `\u009b`, which says the same (RFC 8259, 7).
-/// serde_json does so below U+0020 alone.
-pub fn escaped(text: &str) -> Cow<'_, str> {
-    let goes = |c: char| printable::is_hidden(c) && c != '\n';
-    if !text.chars().any(goes) {
-        return text.into();
-    }
-    let mut safe = String::new();
-    for c in text.chars() {
-        if goes(c) {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
-        } else {
-            safe.push(c);
-        }
-    }
-    safe.into()
 }
 
 /// A new file for results. Replaces nothing: a recording may be what was named by mistake.

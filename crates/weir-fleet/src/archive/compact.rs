@@ -64,7 +64,7 @@ pub struct Compacted {
 impl Locked<'_> {
     /// Ends what a killed process began.
     pub(super) fn recover(&self) -> anyhow::Result<()> {
-        let root = Dir::open(&self.archive.root)?;
+        let root = self.archive.open()?;
         let Some(journal) = Journal::read(&root)? else { return Ok(()) };
         let gone = if journal.is_made(&root) { &journal.replaced } else { &journal.made };
         for file in gone {
@@ -103,7 +103,7 @@ impl Locked<'_> {
         };
         sum.from += journal.replaced.len();
         sum.to += journal.made.len();
-        let root = Dir::open(&self.archive.root)?;
+        let root = self.archive.open()?;
         root.replace(JOURNAL, 0o600, &serde_json::to_vec(&journal)?)?;
         for file in fresh {
             file.commit()?;

@@ -153,7 +153,7 @@ impl Locked<'_> {
     /// # Errors
     /// Where nothing can be written at all. A source that cannot be taken in is said, and the next one goes on.
     pub fn import(&self, sources: &[Source]) -> anyhow::Result<Imported> {
-        let kept = Dir::open_or_make(&self.archive.root.join(KEPT), 0o700, |_, _| {})?;
+        let kept = self.archive.make(KEPT)?;
         let mut sum = Imported::default();
         for source in sources {
             if let Err(error) = self.source(source, &kept, &mut sum) {

@@ -17,6 +17,7 @@ use weir_fs::{Access, Dir, Fresh};
 use weir_store::layout::{self, Place};
 use weir_store::{SCHEMA, SCHEMA_KEY};
 
+use crate::store::folder;
 use compact::Journal;
 
 /// The folder, below that of results.
@@ -47,6 +48,7 @@ const LISTED_AGAIN: usize = 100;
 
 /// The tables.
 pub struct Archive {
+    results: PathBuf,
     root: PathBuf,
 }
 
@@ -77,7 +79,23 @@ pub struct Locked<'a> {
 impl Archive {
     /// Below a folder of results.
     pub fn below(results: &Path) -> Archive {
-        Archive { root: results.join(FOLDER) }
+        Archive { results: results.to_path_buf(), root: results.join(FOLDER) }
+    }
+
+    /// Opens its folder.
+    ///
+    /// # Errors
+    /// Those of open(2).
+    pub fn open(&self) -> io::Result<Dir> {
+        Dir::open(&self.results)?.subdir(FOLDER)
+    }
+
+    /// Opens a folder in it, and makes it where it is missing.
+    ///
+    /// # Errors
+    /// Those of open(2) and mkdirat(2).
+    pub fn make(&self, below: &str) -> io::Result<Dir> {
+        folder(&self.results, &format!("{FOLDER}/{below}"))
     }
 
     /// Its folder.
@@ -90,7 +108,7 @@ impl Archive {
     /// # Errors
     /// Where the folder cannot be made, or another process writes.
     pub fn lock(&self) -> anyhow::Result<Locked<'_>> {
-        let folder = Dir::open_or_make(&self.root, 0o700, |_, _| {});
+        let folder = self.make("");
         let locked = folder.and_then(|folder| {
             folder.remove_leftovers();
             let file = folder.open_or_create(LOCK, Access::ReadWrite, 0o600)?;
@@ -116,7 +134,7 @@ impl Archive {
     /// # Errors
     /// Those of reading folders.
     pub fn files(&self) -> anyhow::Result<Vec<Stored>> {
-        let root = match Dir::open(&self.root) {
+        let root = match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened?,
         };
@@ -152,7 +170,7 @@ impl Archive {
     }
 
     fn end(&self, file: &Stored) -> io::Result<Vec<u8>> {
-        let mut open = Dir::open(&self.root)?.open_file(file.below(), Access::Read)?;
+        let mut open = self.open()?.open_file(file.below(), Access::Read)?;
         let mut last = |bytes: u64| -> io::Result<Vec<u8>> {
             open.seek(SeekFrom::Start(file.bytes.saturating_sub(bytes)))?;
             let mut end = Vec::new();
@@ -175,7 +193,7 @@ impl Archive {
     /// What is wrong with it.
     pub fn rows(&self, file: &Stored) -> Result<Vec<Batch>, String> {
         let table = layout::table(&file.place.kind).ok_or("of no table")?;
-        let root = Dir::open(&self.root).map_err(|error| error.to_string())?;
+        let root = self.open().map_err(|error| error.to_string())?;
         rows(&root, &file.below(), table, OWN)
     }
 }
@@ -244,7 +262,7 @@ fn rows(folder: &Dir, path: &str, table: &'static Table, most: Most) -> Result<V
 impl Locked<'_> {
     /// A file in the making.
     fn fresh(&self, place: &Place, name: &str) -> io::Result<Fresh> {
-        Dir::open_or_make(&self.archive.root.join(place.folder()), 0o700, |_, _| {})?.beside(name, 0o600)
+        self.archive.make(&place.folder())?.beside(name, 0o600)
     }
 
     /// Writes rows to a file, in place of one of the same name.
@@ -269,7 +287,7 @@ impl Locked<'_> {
 
     /// Removes a file, and its folders as far as they are empty.
     fn remove(&self, below: &str) -> io::Result<()> {
-        let root = Dir::open(&self.archive.root)?;
+        let root = self.archive.open()?;
         let parts: Vec<&str> = below.split('/').collect();
         let [kind, day, host, name] = parts[..] else { return Err(io::ErrorKind::InvalidInput.into()) };
         let folder = match root.subdir(format!("{kind}/{day}/{host}")) {

@@ -14,7 +14,7 @@ use weir_report::trace::{self as report, RowFormat, Rows};
 
 use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};
 use crate::failure::{Outcome, Usage};
-use crate::output::{create, escaped, print_for};
+use crate::output::{create, print_for};
 use crate::page;
 use crate::progress::Progress;
 use crate::trace_input::{self, Analysed, Filter, Reader, Recording};
@@ -190,7 +190,7 @@ type Safe = fn(&str) -> Cow<'_, str>;
 /// On standard output JSON says by numbers what a terminal would obey; CSV, which cannot, goes without it to a terminal.
 fn made_safe(form: PerRequest, on_terminal: bool) -> Safe {
     match form {
-        PerRequest::Jsonl => escaped,
+        PerRequest::Jsonl => printable::escaped,
         PerRequest::Csv if on_terminal => printable::lines,
         PerRequest::Csv => unchanged,
     }
