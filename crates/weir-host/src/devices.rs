@@ -27,10 +27,24 @@ impl Host {
     /// Where file systems that may lie on a device are mounted for writing, in the kernel's order; of each the first place
     /// only. Nothing where the mounts cannot be read.
     pub fn mounts_for_writing(&self) -> Vec<String> {
-        let mut mounts = self.writable_mounts();
-        // A server, or another account's program, may leave whoever asks it waiting for ever.
-        mounts.retain(|mount| !target::is_served(&mount.kind));
-        mounts.into_iter().map(|mount| mount.mount_point).collect()
+        let all = self.mounts().unwrap_or_default();
+        let mounts = self.writable_mounts().into_iter();
+        let mounts = mounts.filter(|mount| !target::is_served(&mount.kind) && !is_behind_served(mount, &all));
+        mounts.map(|mount| mount.mount_point).collect()
+    }
+
+    /// Whether a path, as it is written, leads through what a server or another account's program serves: it may leave whoever asks
+    /// it waiting for ever.
+    pub fn is_served(&self, path: &Path) -> bool {
+        let all = self.mounts().unwrap_or_default();
+        let over = all.iter().filter(|mount| path.starts_with(&mount.mount_point));
+        // Of those at one place the last is seen.
+        let mut seen: Vec<&Mount> = Vec::new();
+        for mount in over {
+            seen.retain(|other| other.mount_point != mount.mount_point);
+            seen.push(mount);
+        }
+        seen.iter().any(|mount| target::is_served(&mount.kind))
     }
 
     /// The same, as the kernel tells them.
@@ -70,6 +84,16 @@ impl Host {
         let facts = self.target(Path::new(if is_name { node.as_str() } else { text }))?;
         Ok(meant(&facts).cloned())
     }
+}
+
+/// Whether the way to a mount leads through one that is served, or one is mounted over it since.
+fn is_behind_served(mount: &Mount, all: &[Mount]) -> bool {
+    let own = all.iter().position(|other| other == mount);
+    all.iter().enumerate().any(|(at, other)| {
+        let is_above = Path::new(&mount.mount_point).starts_with(&other.mount_point);
+        let is_seen = other.mount_point != mount.mount_point || Some(at) > own;
+        target::is_served(&other.kind) && is_above && is_seen
+    })
 }
 
 /// A file system's I/O is seen where all of it passes, a device's on that device.
@@ -121,8 +145,23 @@ mod tests {
              44 30 0:41 / /home/eve/trap rw - fuse.sshfs eve@host: rw,allow_other\n\
              45 30 8:17 / /usb rw - fuseblk /dev/sdb1 rw\n\
              46 30 0:42 / /share rw - nfs4 server:/ rw\n\
-             47 30 0:39 / /photos rw - btrfs /dev/loop1 rw\n",
+             47 30 0:39 / /photos rw - btrfs /dev/loop1 rw\n\
+             48 30 7:2 / /home/eve rw - ext4 /dev/loop2 rw\n\
+             49 30 0:43 / /home/eve rw - fuse.trap trap rw,allow_other\n\
+             50 49 7:3 / /home/eve/below rw - ext4 /dev/loop3 rw\n\
+             51 44 7:4 / /home/eve/trap rw - ext4 /dev/loop4 rw\n\
+             52 30 0:44 / /over rw - fuse.old old rw\n\
+             53 52 7:5 / /over rw - ext4 /dev/loop5 rw\n",
         );
-        assert_eq!(machine.host.mounts_for_writing(), ["/data", "/photos"]);
+        assert_eq!(machine.host.mounts_for_writing(), ["/data", "/photos", "/over"]);
+        for (path, is_served) in [
+            ("/data/x", false),
+            ("/share/x", true),
+            ("/home/eve/below", true),
+            ("/over/x", false),
+            ("/database", false),
+        ] {
+            assert_eq!(machine.host.is_served(Path::new(path)), is_served, "{path}");
+        }
     }
 }

@@ -64,6 +64,11 @@ impl Group {
     pub fn writes(&self) -> bool {
         self.sent_bytes > 0 || self.written_bytes.unwrap_or(0) > 0
     }
+
+    /// Whether it writes, or has more to write than what a file system keeps.
+    pub fn is_at_work(&self) -> bool {
+        self.writes() || self.memory.backlog() > (1 << 20)
+    }
 }
 
 /// A cgroup that bulk writers are in, before any of its limits is turned.

@@ -147,8 +147,12 @@ impl Watched {
         if self.flow.is_some() {
             return samples.is_multiple_of(MOUNTS_EVERY) && self.mounts_changed(host);
         }
-        // A path that lies elsewhere now is not what was to be guarded.
-        let found = block_device::find(host, &self.block_device.asked).ok().flatten();
+        // A path that lies elsewhere now is not what was to be guarded, and what was mounted over it need not answer.
+        let asked = &self.block_device.asked;
+        if host.is_served(Path::new(asked)) {
+            return false;
+        }
+        let found = block_device::find(host, asked).ok().flatten();
         if let Some(found) = found.filter(|found| found.name == self.block_device.name) {
             self.flow = host.flow(found.number).ok();
             self.block_device = found;

@@ -98,6 +98,7 @@ Environment=WEIR_STORE=/var/lib/weir/runs
 # A flood must not take memory or processor away from what is to hold it.
 OOMScoreAdjust=-500
 Nice=-5
+MemoryMax=512M
 TasksMax=64
 LimitCORE=0
 

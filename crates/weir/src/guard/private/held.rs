@@ -1,6 +1,6 @@
 //! The cgroups of a device's bulk writers: which are held, and what is seen of each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
@@ -25,6 +25,9 @@ const SPARED_MOST: usize = 256;
 const LOOKED_MOST: usize = 2;
 /// Writers whose cgroup is asked for in one sample. Bytes that others write count as not held.
 const WRITERS_MOST: usize = 64;
+/// One that wrote lately has a part of what all may have; one that did not for the longer time is let go of while others are held.
+const WRITES_NS: u64 = 3_000_000_000;
+const IDLE_NS: u64 = 30_000_000_000;
 /// The end of the guard waits so long for all of them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -39,7 +42,21 @@ pub struct Held {
     /// Whose processes it may hold.
     accounts: Vec<u32>,
     sight: CgroupSight,
+    /// When it wrote last, or was taken.
+    wrote_ns: u64,
     pair: Box<dyn Pair>,
+}
+
+impl Held {
+    /// Whether it has a part of what all may have.
+    fn writes(&self, now_ns: u64) -> bool {
+        now_ns < self.wrote_ns + WRITES_NS
+    }
+
+    /// Whether its writes can be paced.
+    fn has_pace(&self) -> bool {
+        matches!(self.actuator, Actuator::Private { pace: Some(_), .. })
+    }
 }
 
 /// The cgroups of one device.
@@ -100,7 +117,8 @@ impl Groups {
                 None if looked == LOOKED_MOST => continue,
                 None => {
                     looked += 1;
-                    let Err(why) = self.take(&group, writers, number, rules, take) else { continue };
+                    let taken = self.take(&group, writers, (number, now_ns), rules, take);
+                    let Err(why) = taken else { continue };
                     let why = format!("{} cannot be held alone: {why}", writer.comm);
                     self.refused.insert(group.path().to_string(), (now_ns + AGAIN_NS, why.clone()));
                     why
@@ -126,7 +144,7 @@ impl Groups {
         &mut self,
         group: &IoCgroup,
         writers: &[Writer],
-        number: DeviceNumber,
+        (number, now_ns): (DeviceNumber, u64),
         rules: &Rules<'_>,
         take: &mut TakePair,
     ) -> Result<(), String> {
@@ -146,7 +164,7 @@ impl Groups {
         // The first look counts for nothing.
         let _ = sight.look();
         let (group, limits) = (group.clone(), Limits::default());
-        self.held.push(Held { group, actuator, limits, accounts, sight, pair });
+        self.held.push(Held { group, actuator, limits, accounts, sight, wrote_ns: now_ns, pair });
         Ok(())
     }
 
@@ -162,8 +180,9 @@ impl Groups {
         Some(said)
     }
 
-    /// What each does, with what these writers gave to write(2); those that are gone are let go of.
-    pub fn sample(&mut self, writers: &[Writer], host: &Host) -> Vec<Group> {
+    /// What each does, with what these writers gave to write(2). Those that are gone are let go of, and those that write no more
+    /// while others do: another account may have any number of them.
+    pub fn sample(&mut self, writers: &[Writer], host: &Host, now_ns: u64) -> Vec<Group> {
         if !self.held.is_empty() {
             self.ask_homes(writers, host);
         }
@@ -179,6 +198,12 @@ impl Groups {
                 |life: &Life| self.homes.get(life).is_some_and(|home| home.as_ref() == Some(&held.group));
             let here = writers.iter().filter(|writer| is_here(&writer.life()));
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
+            if group.is_at_work() {
+                held.wrote_ns = now_ns;
+            } else if now_ns >= held.wrote_ns + IDLE_NS && self.held.len() > 1 {
+                self.let_go(at);
+                continue;
+            }
             seen.insert(0, group);
         }
         seen
@@ -191,8 +216,13 @@ impl Groups {
         self.homes.extend(asked.into_iter().map(|life| (life, home_of(host, life))));
     }
 
-    /// What those of these writers wrote, in bytes, whom a held cgroup has, or had while they lived.
+    /// What those of these writers wrote, in bytes, whom a held cgroup has, or had while they lived. The cgroups of others are
+    /// forgotten.
     pub fn held_bytes(&mut self, writers: &[Writer], host: &Host) -> u64 {
+        if self.homes.len() > writers.len() + WRITERS_MOST {
+            let lives: HashSet<Life> = writers.iter().map(Writer::life).collect();
+            self.homes.retain(|life, _| lives.contains(life));
+        }
         self.ask_homes(writers, host);
         let is_held = |life: Life| match self.homes.get(&life) {
             Some(Some(home)) => self.held.iter().any(|held| held.group == *home),
@@ -203,8 +233,8 @@ impl Groups {
     }
 
     /// Asks for the limits that a wish comes to.
-    pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64) {
-        let part = wish.part(seen.len());
+    pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64, now_ns: u64) {
+        let part = wish.part(self.held.iter().filter(|held| held.writes(now_ns)).count());
         for (held, group) in self.held.iter_mut().zip(seen) {
             let needed =
                 part.budget_bytes.map(|budget| needed(&group.memory, budget, dirty_share) + part.room_bytes);
@@ -212,6 +242,18 @@ impl Groups {
             held.limits = Limits { high, pace: part.pace };
             held.pair.set(held.limits);
         }
+    }
+
+    /// Of how many processes it knows the cgroup.
+    #[cfg(test)]
+    pub fn homes_len(&self) -> usize {
+        self.homes.len()
+    }
+
+    /// Whether all that write can be paced.
+    pub fn can_pace(&self, now_ns: u64) -> bool {
+        let mut writing = self.held.iter().filter(|held| held.writes(now_ns)).peekable();
+        writing.peek().is_some() && writing.all(Held::has_pace)
     }
 
     /// Those that ended by themselves: sentences of it, and whether the limits of one were turned by somebody else.

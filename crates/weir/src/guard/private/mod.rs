@@ -9,7 +9,6 @@ mod tests;
 use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
-use weir_host::knob::Actuator;
 
 use self::held::{Groups, Rules};
 use super::exempt::Exempt;
@@ -101,13 +100,8 @@ impl Privates {
     pub fn sample(&mut self, at: usize, now: &Now<'_>, judged: Judged) -> Vec<String> {
         let (device, seen, time) = (&mut self.devices[at], now.seen, now.time);
         let mut said = device.find(&self.host, &self.spare, &mut self.take, now);
-        let groups = device.groups.sample(&seen.bulk.writers, &self.host);
-        let can_pace = !device.groups.held.is_empty()
-            && device
-                .groups
-                .held
-                .iter()
-                .all(|held| matches!(&held.actuator, Actuator::Private { pace: Some(_), .. }));
+        let groups = device.groups.sample(&seen.bulk.writers, &self.host, time.now_ns);
+        let can_pace = device.groups.can_pace(time.now_ns);
         let transition = device.law.step(&SeenByLaw {
             at_ns: time.now_ns,
             elapsed_ns: time.elapsed_ns,
@@ -122,7 +116,7 @@ impl Privates {
             groups: &groups,
             can_pace,
         });
-        device.groups.apply(device.law.wish(), &groups, device.dirty_share);
+        device.groups.apply(device.law.wish(), &groups, device.dirty_share, time.now_ns);
         if let Some(transition) = transition {
             said.push(device.sentence(transition, judged.kept, self.shadow));
         }

@@ -440,6 +440,50 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
     assert!(stage.privates.covers(0), "it was in the held cgroup");
 }
 
+/// Another account could leave any number of cgroups behind that wrote once.
+#[test]
+fn who_writes_no_more_has_no_part_and_is_let_go_of() {
+    let mut stage = Stage::new(&[]);
+    stage.put(5, "dd", "second.service");
+    stage.others = vec![(5, 20 * MB)];
+    let mut written = 0;
+    let mut pass = |stage: &mut Stage, seconds: u64| {
+        for _ in 0..seconds {
+            written += 200 * MB;
+            stage.set("/sys/fs/cgroup/backup.service/io.stat", &format!("7:0 rbytes=0 wbytes={written}"));
+            stage.sample(1);
+        }
+    };
+    pass(&mut stage, 2);
+    let high = |stage: &Stage| {
+        let held = stage.privates.devices[0].groups.held.iter();
+        held.filter(|held| held.group.path() == "/backup.service").find_map(|held| held.limits.high)
+    };
+    let (halved, held) = (high(&stage), stage.privates.held(0));
+    stage.others.clear();
+    stage.set("/sys/fs/cgroup/second.service/memory.stat", "anon 1000000");
+    pass(&mut stage, 4);
+    assert!(held == 2 && high(&stage) > halved, "{halved:?} {:?}", high(&stage));
+    assert_eq!(stage.done.borrow().stopped, 0);
+    pass(&mut stage, 30);
+    assert_eq!((stage.privates.held(0), stage.done.borrow().stopped), (1, 1));
+    assert!(stage.privates.covers(0));
+}
+
+/// Processes that come and go, each with a byte, are not remembered for ever.
+#[test]
+fn who_is_gone_is_forgotten() {
+    let mut stage = Stage::new(&[]);
+    stage.sample(1);
+    stage.bytes = 1;
+    for round in 0..40 {
+        stage.others = (0..30).map(|nth| (1000 + 100 * round + nth, 1)).collect();
+        stage.sample(1);
+    }
+    let known = stage.privates.devices[0].groups.homes_len();
+    assert!(known < 1000, "{known} homes are remembered");
+}
+
 /// Each that is held takes a thread and a guardian.
 #[test]
 fn only_some_of_very_many_cgroups_are_held_or_looked_through() {
