@@ -417,7 +417,7 @@ impl Analyst {
         let completions = self.completions(part, start_ns, woken_ns);
         for completion in &completions {
             if let Relation::Other(owner) = completion.relation {
-                let blame = tally.blame.entry(owner).or_default();
+                let blame = tally.blame(owner);
                 blame.bytes += u64::from(completion.io.bytes);
                 blame.ios += 1;
             }

@@ -323,8 +323,8 @@ impl Analyst {
 
     fn culprits(&self, tally: &Tally, wall_ns: f64) -> Vec<Culprit> {
         let mut culprits: Vec<Culprit> = Vec::new();
-        for (owner, blame) in &tally.blame {
-            culprits.extend(self.who(*owner).into_iter().map(|(process, way, part)| Culprit {
+        for (owner, blame) in tally.blamed() {
+            culprits.extend(self.who(owner).into_iter().map(|(process, way, part)| Culprit {
                 process,
                 way,
                 share: blame.wait_ns / wall_ns * part,

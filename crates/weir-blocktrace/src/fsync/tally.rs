@@ -16,6 +16,10 @@ pub(super) struct Blame {
     pub ios: u64,
 }
 
+/// Culprits of whom a tally keeps account; beyond twice as many the lesser half is forgotten. Another account has any number of
+/// processes that write.
+const OWNERS_MOST: usize = 64;
+
 /// Sums of pieces.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tally {
@@ -25,7 +29,7 @@ pub(super) struct Tally {
     pub short: [f64; Cause::COUNT],
     /// That sample, each wait weighted by one over its chance to be in it.
     pub sample: Matrix,
-    pub blame: BTreeMap<Owner, Blame>,
+    blame: BTreeMap<Owner, Blame>,
     pub sites: BTreeMap<SiteId, SiteSum>,
 }
 
@@ -74,8 +78,25 @@ impl Tally {
             Place::Unsampled => self.short[cause] += ns,
         }
         if let Some(owner) = piece.owner {
-            self.blame.entry(owner).or_default().wait_ns += ns;
+            self.blame(owner).wait_ns += ns;
         }
+    }
+
+    /// What a culprit did.
+    pub fn blame(&mut self, owner: Owner) -> &mut Blame {
+        if self.blame.len() >= 2 * OWNERS_MOST && !self.blame.contains_key(&owner) {
+            let weight = |blame: &Blame| (blame.wait_ns, blame.bytes);
+            let mut weights: Vec<(f64, u64)> = self.blame.values().map(weight).collect();
+            weights.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+            let least = weights[OWNERS_MOST];
+            self.blame.retain(|_, blame| weight(blame) > least);
+        }
+        self.blame.entry(owner).or_default()
+    }
+
+    /// All culprits.
+    pub fn blamed(&self) -> impl Iterator<Item = (Owner, Blame)> + '_ {
+        self.blame.iter().map(|(owner, blame)| (*owner, *blame))
     }
 
     /// Adds time that is no wait.
@@ -95,7 +116,7 @@ impl Tally {
         self.short.iter_mut().zip(&other.short).for_each(|(mine, theirs)| *mine += theirs * times);
         let counted = |n: u64| (n as f64 * times).round() as u64;
         for (owner, blame) in &other.blame {
-            let mine = self.blame.entry(*owner).or_default();
+            let mine = self.blame(*owner);
             mine.wait_ns += blame.wait_ns * times;
             mine.bytes += counted(blame.bytes);
             mine.ios += counted(blame.ios);
@@ -136,4 +157,27 @@ impl Tally {
 
 fn add_all(to: &mut Matrix, from: &Matrix, times: f64) {
     to.iter_mut().flatten().zip(from.iter().flatten()).for_each(|(mine, theirs)| *mine += theirs * times);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many processes as an account likes, each of which writes once, beside one that writes all the time.
+    #[test]
+    fn very_many_culprits_take_little_memory_and_hide_nobody() {
+        let mut tally = Tally::default();
+        for pid in 0..10_000 {
+            for (owner, wait_ns) in [(7, 1.0), (100 + pid, f64::from(pid % 10))] {
+                let blame = tally.blame(Owner::Process(owner));
+                blame.wait_ns += wait_ns;
+                blame.ios += 1;
+            }
+            assert!(tally.blamed().count() <= 2 * OWNERS_MOST);
+        }
+        let mut sum = Tally::default();
+        sum.merge(&tally);
+        let heaviest = sum.blamed().max_by(|a, b| a.1.wait_ns.total_cmp(&b.1.wait_ns)).unwrap();
+        assert_eq!(heaviest, (Owner::Process(7), Blame { wait_ns: 10_000.0, bytes: 0, ios: 10_000 }));
+    }
 }

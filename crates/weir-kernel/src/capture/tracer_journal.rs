@@ -213,7 +213,10 @@ fn selected(text: &str) -> String {
 fn started_at(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in parentheses, may hold anything; the start is the 20th field after it.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    let fields = stat.rsplit_once(')')?.1;
+    // One that has ended may not have been waited for.
+    let has_ended = fields.trim_start().starts_with(['Z', 'X', 'x']);
+    if has_ended { None } else { fields.split_whitespace().nth(19)?.parse().ok() }
 }
 
 #[cfg(test)]
