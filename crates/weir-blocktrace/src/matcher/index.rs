@@ -120,30 +120,28 @@ pub(super) struct Index {
     entries: Vec<Entry>,
     len: usize,
     shift: u32,
-    seeds: [u64; 2],
+    seed: u64,
     /// Holds until anything changes.
     hint: Cell<Hint>,
 }
 
 impl Index {
     pub(super) fn new() -> Self {
-        let random = RandomState::new();
         Index {
             entries: vec![EMPTY; SLOTS_MIN],
             len: 0,
             shift: 64 - SLOTS_MIN.trailing_zeros(),
-            seeds: [random.hash_one(0), random.hash_one(1) | 1],
+            seed: RandomState::new().hash_one(0),
             hint: Cell::new(NO_HINT),
         }
     }
 
     #[inline(always)]
     fn home(&self, key: Key) -> usize {
-        // Seeded, so that no recording can have sectors that all fall on one place. By what something is found does not matter,
-        // so that what goes on at its sector keeps its place.
-        let at = key.at ^ u64::from(key.tag & !BY) << 40 ^ self.seeds[0];
-        let product = u128::from(at) * u128::from(self.seeds[1]);
-        (((product >> 64) as u64 ^ product as u64) >> self.shift) as usize
+        // Fibonacci hashing: neighbouring sectors spread over the whole table. Seeded, so that no recording can have sectors that
+        // all fall on one place. By what something is found does not matter, so that what goes on at its sector keeps its place.
+        let at = key.at ^ u64::from(key.tag & !BY) << 40 ^ self.seed;
+        (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
     #[inline(always)]
@@ -321,16 +319,18 @@ mod tests {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let inverse = (0..6).fold(FACTOR, |x, _| x.wrapping_mul(2_u64.wrapping_sub(FACTOR.wrapping_mul(x))));
         assert_eq!(inverse.wrapping_mul(FACTOR), 1);
-        for factor in [1, 1 << 40, 1 << 52, inverse] {
+        for factor in [1, 8, 1000, 1 << 40, 1 << 52, inverse] {
             let mut index = Index::new();
             for n in 0..4096_u64 {
                 let key = Key::of_sector(By::Start, 1, Direction::Write, n.wrapping_mul(factor));
                 index.insert(key, n as Id);
             }
-            let homes = index.entries.iter().filter(|entry| !entry.is_empty());
-            let homes: std::collections::BTreeSet<usize> =
-                homes.map(|entry| index.home(entry.key())).collect();
-            assert!(homes.len() > 2048, "{factor:#x}: {} places", homes.len());
+            let displaced = |(slot, entry): (usize, &Entry)| {
+                slot.wrapping_sub(index.home(entry.key())) & (index.entries.len() - 1)
+            };
+            let taken = index.entries.iter().enumerate().filter(|(_, entry)| !entry.is_empty());
+            let steps: usize = taken.map(displaced).sum();
+            assert!(steps < 16 * 4096, "{factor:#x}: {steps} steps beside their places");
         }
     }
 
