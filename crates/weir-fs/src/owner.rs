@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -110,11 +111,40 @@ const FUSE_MAGIC: u64 = 0x6573_5546;
 /// The kernel's own file systems answer at once.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Whether a file system says that it is not FUSE. The server of one may never answer: then a thread is left behind.
+/// So many threads may be left behind: beyond that nothing is asked until one of them returns.
+const STUCK_MAX: usize = 8;
+static ASKING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a file system says that it is not FUSE. The server of one may never answer: then a thread is left behind, which has
+/// nothing open but this file.
 fn is_the_kernel_s(file: &File) -> io::Result<bool> {
-    let (file, (tell, told)) = (file.try_clone()?, mpsc::channel());
-    let ask = move || rustix::fs::fstatfs(&file).map(|found| found.f_type as u64);
-    thread::Builder::new().spawn(move || tell.send(ask()))?;
+    if ASKING.fetch_add(1, Ordering::Relaxed) >= STUCK_MAX {
+        ASKING.fetch_sub(1, Ordering::Relaxed);
+        return Ok(false);
+    }
+    let (number, (tell, told)) = (file.as_raw_fd(), mpsc::channel());
+    let ask = move || {
+        let of_this = number.unsigned_abs();
+        // SAFETY: both take numbers; from here on this thread has descriptors of its own, and uses the one that stays. Where
+        // nobody waits for the answer any more that may be another file's, whose answer nobody hears.
+        let file = unsafe {
+            let own = libc::CLOSE_RANGE_UNSHARE;
+            let above = of_this.saturating_add(1);
+            let is_apart = libc::syscall(libc::SYS_close_range, above, libc::c_uint::MAX, own) == 0;
+            let first: libc::c_uint = 3;
+            if is_apart && of_this > first {
+                libc::syscall(libc::SYS_close_range, first, of_this - 1, 0);
+            }
+            BorrowedFd::borrow_raw(number)
+        };
+        let kind = rustix::fs::fstatfs(file).map(|found| found.f_type as u64);
+        ASKING.fetch_sub(1, Ordering::Relaxed);
+        kind
+    };
+    let spawned = thread::Builder::new().spawn(move || tell.send(ask()));
+    spawned.inspect_err(|_| {
+        ASKING.fetch_sub(1, Ordering::Relaxed);
+    })?;
     let kind = told.recv_timeout(PATIENCE).ok().transpose()?;
     Ok(kind.is_some_and(|kind| kind != FUSE_MAGIC))
 }
