@@ -28,7 +28,8 @@ find_cargo() {
 # Cargo and rustup take settings from every folder above, and run what these name: as root those of root, and of whose folder
 # this is, alone.
 no_settings_of_others() {
-  local folder=$PWD name owner
+  local folder name owner
+  folder=$(pwd -P)
   [ "$(id -u)" = 0 ] || return 0
   while [ "$folder" != / ]; do
     folder=$(dirname "$folder")

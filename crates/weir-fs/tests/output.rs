@@ -14,7 +14,8 @@ use std::path::Path;
 use as_root::root_or_say;
 use weir_fs::{Dir, Output};
 
-const NOBODY: u32 = 65534;
+/// The account of attackers: one that no process of the machine has, so that nobody but the test is in what is its.
+const NOBODY: u32 = 2_013_000_007;
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut output = Output::create(path, 0o640)?;
@@ -67,9 +68,12 @@ fn what_lies_in_a_folder_of_others_is_not_followed() {
     let victim = tempfile::tempdir().unwrap();
     let target = victim.path().join("precious");
     fs::write(&target, "mine").unwrap();
-    let shared = tempfile::tempdir().unwrap();
-    mode(shared.path(), 0o1777);
-    let link = shared.path().join("out");
+    // In a closed folder: this is about what may have happened, and nobody is to make it happen.
+    let closed = tempfile::tempdir().unwrap();
+    let shared = closed.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    mode(&shared, 0o1777);
+    let link = shared.join("out");
     symlink(&target, &link).unwrap();
     let why = write(&link, "x").unwrap_err();
     assert!(why.to_string().contains("a link in the folder"), "{why}");
@@ -83,16 +87,18 @@ fn what_lies_in_a_folder_of_others_is_not_followed() {
 
 #[test]
 fn what_others_may_have_linked_is_not_appended_to() {
-    let victim = tempfile::tempdir().unwrap();
-    let target = victim.path().join("precious");
+    let closed = tempfile::tempdir().unwrap();
+    let victim = closed.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    let target = victim.join("precious");
     fs::write(&target, "mine").unwrap();
-    let log = victim.path().join("log");
+    let log = victim.join("log");
     fs::hard_link(&target, &log).unwrap();
-    mode(victim.path(), 0o1777);
+    mode(&victim, 0o1777);
     let why = Output::append(&log, 0o600).unwrap_err();
     assert!(why.to_string().contains("2 names"), "{why}");
     // In a folder of the caller's alone it is the user's wish.
-    mode(victim.path(), 0o700);
+    mode(&victim, 0o700);
     Output::append(&log, 0o600).unwrap().write_all(b" too").unwrap();
     assert_eq!(fs::read_to_string(&target).unwrap(), "mine too");
 }

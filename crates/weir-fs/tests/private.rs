@@ -178,12 +178,13 @@ fn nothing_but_regular_files_is_opened_and_nothing_waits() {
 #[test]
 fn a_name_that_comes_and_goes_is_no_only_name() {
     let ours = tempfile::tempdir().unwrap();
-    let theirs = tempfile::tempdir().unwrap();
-    let (precious, name) = (ours.path().join("precious"), theirs.path().join("name"));
+    let theirs = ours.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    let (precious, name) = (ours.path().join("precious"), theirs.join("name"));
     fs::write(&precious, "mine").unwrap();
-    // Where others may write: in a folder of one's own there is nobody to be afraid of.
-    fs::set_permissions(theirs.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let dir = Dir::open(theirs.path()).unwrap();
+    // Where others may write, if they could come here: in a folder of one's own there is nobody to be afraid of.
+    fs::set_permissions(&theirs, fs::Permissions::from_mode(0o777)).unwrap();
+    let dir = Dir::open(&theirs).unwrap();
     fs::write(&name, "theirs").unwrap();
     assert!(dir.open_sole_file("name", Access::ReadWrite).is_ok());
     fs::remove_file(&name).unwrap();

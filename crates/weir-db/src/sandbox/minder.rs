@@ -221,7 +221,8 @@ mod tests {
     use super::*;
     use crate::as_root::root_or_say;
 
-    const NOBODY: u32 = 65534;
+    // That no process has.
+    const NOBODY: u32 = 2_013_000_007;
 
     /// Between `find`'s look at a path and `rm`'s, a process of the account can put a link in its place.
     #[test]

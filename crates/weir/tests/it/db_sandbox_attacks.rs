@@ -13,14 +13,14 @@ use crate::db_sandbox::{Yard, installed, is_alive, wait_until};
 use crate::lab::root_or_say;
 use crate::weir::{Weir, without_terminal};
 
-/// The account of the attacker, and of many a server.
-const NOBODY: u32 = 65_534;
+/// The account of attackers: one that no process of the machine has, so that nobody but the test is in what is its.
+const NOBODY: u32 = 2_013_000_007;
 
 /// A folder that belongs to an unprivileged account.
 fn folder_of_nobody() -> TempDir {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     folder
 }
 
@@ -83,8 +83,8 @@ fn root_a_folder_of_another_account_is_refused_and_its_links_are_not_followed() 
             let owner = fs::metadata(victim.folder.path()).unwrap().uid();
             assert_eq!(owner, 0, "{server}, {name}: the folder was given away");
             assert_eq!(ended.code, 3, "{server}, {name}: {ended:?}");
-            let words = ["it belongs to account 65534", "hint: name a folder that"];
-            assert!(words.iter().all(|word| ended.stderr.contains(word)), "{ended:?}");
+            let words = [&format!("it belongs to account {NOBODY}"), "hint: name a folder that"];
+            assert!(words.iter().all(|word| ended.stderr.contains(*word)), "{ended:?}");
             assert!(dir.join(name).is_symlink(), "{name}: something was removed");
         }
     }
@@ -329,13 +329,20 @@ fn root_a_plain_users_killed_postgresql_leaves_no_memory_files() {
     if !root_or_say(test, &["setpriv"]) || !installed(test).contains(&"postgres") {
         return;
     }
-    let (folder, run) = (folder_of_nobody(), folder_of_nobody());
+    // initdb asks for the account's name, so it is a real one, and gets its folders when root has done with them.
+    const USER: u32 = 65_534;
+    let folder_of_root = || tempfile::tempdir_in("/var/tmp").unwrap();
+    let (folder, run) = (folder_of_root(), folder_of_root());
     let weir = folder.path().join("weir");
     fs::copy(assert_cmd::cargo::cargo_bin!("weir"), &weir).unwrap();
+    for path in [folder.path(), run.path()] {
+        chown(path, Some(USER), Some(USER)).unwrap();
+    }
     for hangs in [false, true] {
         let mut command = without_terminal();
         command
-            .args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+            .args(["setpriv", &format!("--reuid={USER}"), &format!("--regid={USER}")])
+            .args(["--clear-groups", "--"])
             .arg(&weir)
             .args(["db", "sandbox", "postgres", "--dir", "d"])
             .current_dir(folder.path())
@@ -400,10 +407,11 @@ fn root_a_hostile_program_reaches_nothing_of_a_server_of_this_machine() {
         // What stands for the server of this machine: a process, and a folder that is closed to others.
         let precious = tempfile::tempdir_in("/var/tmp").unwrap();
         fs::write(precious.path().join("table"), "rows").unwrap();
-        for path in [precious.path().to_path_buf(), precious.path().join("table")] {
+        fs::set_permissions(precious.path(), Permissions::from_mode(0o700)).unwrap();
+        // The folder last: from then on that account has its hands in it.
+        for path in [precious.path().join("table"), precious.path().to_path_buf()] {
             chown(path, Some(uid), Some(uid)).unwrap();
         }
-        fs::set_permissions(precious.path(), Permissions::from_mode(0o700)).unwrap();
         let mut stand_in = without_terminal();
         stand_in.args(["setpriv", &format!("--reuid={uid}"), &format!("--regid={uid}"), "--clear-groups"]);
         let mut stand_in = Sleeper(stand_in.args(["sleep", "600"]).spawn().unwrap());

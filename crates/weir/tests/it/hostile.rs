@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use crate::lab::{lab, root_or_say};
 use crate::weir::{Weir, ended, without_terminal};
 
-const NOBODY: u32 = 65534;
+/// The account of attackers: one that no process of the machine has, so that nobody but the test is in what is its.
+const NOBODY: u32 = 2_013_000_007;
 
 /// A folder of nobody's, and one of root's that must not change.
 struct Ground {
@@ -47,8 +48,14 @@ impl Ground {
     /// folder of root's.
     fn attack(&self, program: &str) -> Attack {
         let mut command = without_terminal();
-        command.args(["timeout", "60", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.args(["python3", "-c"]);
+        command.args([
+            "timeout",
+            "60",
+            "setpriv",
+            &format!("--reuid={NOBODY}"),
+            &format!("--regid={NOBODY}"),
+        ]);
+        command.args(["--clear-groups", "python3", "-c"]);
         // root's own python3 may lie where nobody else may go.
         command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
         command.args([program.as_ref(), self.ours.path().as_os_str()]).current_dir(self.theirs.path());
@@ -275,7 +282,8 @@ fn root_the_lab_believes_no_folder_of_others() {
     assert!(run(&["mount", "-t", "tmpfs", "weir-test", mount]));
     // Its owner is dead, its mount point is a link to another one.
     let made = without_terminal()
-        .args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c"])
+        .args(["setpriv", &format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}")])
+        .args(["--clear-groups", "sh", "-c"])
         .arg("mkdir weir-lab.abcdef && cd weir-lab.abcdef && echo 4194305 1 >owner && ln -s \"$0\" mnt")
         .arg(mount)
         .current_dir(ground.theirs.path())
