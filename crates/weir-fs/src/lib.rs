@@ -11,6 +11,7 @@
 //! - [`trusted`]: whether what a file or folder says may be believed.
 
 mod dir;
+mod file;
 mod output;
 mod owner;
 mod private;
@@ -21,10 +22,10 @@ mod root;
 mod stranger;
 
 pub use dir::{Access, Dir, lock, reopen};
+pub use file::{regular_file, trusted_file};
 pub use output::Output;
 pub use owner::{
-    Distrust, lasting_chain, owned, owned_at, owned_chain, regular_file, steady_folder, trusted,
-    trusted_chain, trusted_file,
+    Distrust, lasting_chain, owned, owned_at, owned_chain, steady_folder, trusted, trusted_chain,
 };
 pub use private::Private;
 pub use replace::Fresh;

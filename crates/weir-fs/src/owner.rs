@@ -293,29 +293,6 @@ fn chain(path: &Path, judge: impl Fn(&Metadata) -> Result<(), Distrust>) -> io::
     Ok(real)
 }
 
-/// Opens a regular file for reading, whoever owns it. Links on the way are followed; a FIFO is not waited for.
-///
-/// # Errors
-/// Those of open(2); `InvalidInput` for what is no regular file.
-pub fn regular_file(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    Ok(file)
-}
-
-/// The same for a file that only root or the caller can have written.
-///
-/// # Errors
-/// Also [`Distrust`] as `PermissionDenied`.
-pub fn trusted_file(path: &Path) -> io::Result<File> {
-    let file = regular_file(path)?;
-    trusted(&file)?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,20 +335,6 @@ mod tests {
         ] {
             assert_eq!(server_of(mounts, mount), expected, "{mount}");
         }
-    }
-
-    #[test]
-    fn files_that_others_may_write_are_not_read() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("settings");
-        std::fs::write(&path, "x").unwrap();
-        assert!(trusted_file(&path).is_ok());
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
-        assert_eq!(trusted_file(&path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        let fifo = dir.path().join("fifo");
-        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        assert_eq!(trusted_file(&fifo).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]

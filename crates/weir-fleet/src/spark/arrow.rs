@@ -26,7 +26,8 @@ pub fn read(data: &[u8], answer: &mut Answer) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Whether each message lies within the bytes, with its body.
+/// Whether each message lies within the bytes, with its body, which is not compressed: a small one would say of itself how much memory
+/// it takes. Servers compress only where they are told to.
 fn check(mut data: &[u8]) -> Result<(), ArrowError> {
     let beyond = || ArrowError::IpcError("a message that is longer than what was sent".to_string());
     while !data.is_empty() {
@@ -38,6 +39,11 @@ fn check(mut data: &[u8]) -> Result<(), ArrowError> {
         }
         let (head, rest) = rest.split_at_checked(length).ok_or_else(beyond)?;
         let message = root_as_message(head).map_err(|error| ArrowError::IpcError(error.to_string()))?;
+        let rows = message.header_as_record_batch();
+        let rows = rows.or_else(|| message.header_as_dictionary_batch()?.data());
+        if rows.is_some_and(|rows| rows.compression().is_some()) {
+            return Err(ArrowError::IpcError("rows are compressed, which weir does not read".to_string()));
+        }
         let body = usize::try_from(message.bodyLength()).map_err(|_| beyond())?;
         data = rest.split_at_checked(body).ok_or_else(beyond)?.1;
     }
@@ -49,15 +55,20 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{ArrayRef, Int64Array};
-    use datafusion::arrow::ipc::writer::StreamWriter;
+    use datafusion::arrow::ipc::CompressionType;
+    use datafusion::arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
     use datafusion::arrow::record_batch::RecordBatch;
 
     use super::*;
 
     fn stream() -> Vec<u8> {
+        written(IpcWriteOptions::default())
+    }
+
+    fn written(options: IpcWriteOptions) -> Vec<u8> {
         let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
-        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+        let mut writer = StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
         writer.write(&batch).unwrap();
         writer.into_inner().unwrap()
     }
@@ -71,6 +82,13 @@ mod tests {
         for cut in 1..whole.len() {
             let _ = read(&whole[..cut], &mut Answer::default());
         }
+    }
+
+    #[test]
+    fn compressed_rows_are_refused() {
+        let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME));
+        let refused = read(&written(options.unwrap()), &mut Answer::default()).unwrap_err();
+        assert!(format!("{refused:?}").contains("compressed"), "{refused:?}");
     }
 
     #[test]
