@@ -29,22 +29,15 @@ impl Host {
     pub fn mounts_for_writing(&self) -> Vec<String> {
         let all = self.mounts().unwrap_or_default();
         let mounts = self.writable_mounts().into_iter();
-        let mounts = mounts.filter(|mount| !target::is_served(&mount.kind) && !is_behind_served(mount, &all));
-        mounts.map(|mount| mount.mount_point).collect()
+        let mounts = mounts.filter(|mount| !target::is_served(&mount.kind));
+        let places = mounts.map(|mount| mount.mount_point);
+        places.filter(|place| !leads_through_served(Path::new(place), &all)).collect()
     }
 
     /// Whether a path, as it is written, leads through what a server or another account's program serves: it may leave whoever asks
     /// it waiting for ever.
     pub fn is_served(&self, path: &Path) -> bool {
-        let all = self.mounts().unwrap_or_default();
-        let over = all.iter().filter(|mount| path.starts_with(&mount.mount_point));
-        // Of those at one place the last is seen.
-        let mut seen: Vec<&Mount> = Vec::new();
-        for mount in over {
-            seen.retain(|other| other.mount_point != mount.mount_point);
-            seen.push(mount);
-        }
-        seen.iter().any(|mount| target::is_served(&mount.kind))
+        leads_through_served(path, &self.mounts().unwrap_or_default())
     }
 
     /// The same, as the kernel tells them.
@@ -86,14 +79,14 @@ impl Host {
     }
 }
 
-/// Whether the way to a mount leads through one that is served, or one is mounted over it since.
-fn is_behind_served(mount: &Mount, all: &[Mount]) -> bool {
-    let own = all.iter().position(|other| other == mount);
-    all.iter().enumerate().any(|(at, other)| {
-        let is_above = Path::new(&mount.mount_point).starts_with(&other.mount_point);
-        let is_seen = other.mount_point != mount.mount_point || Some(at) > own;
-        target::is_served(&other.kind) && is_above && is_seen
-    })
+/// Whether a path, as it is written, leads through a mount that is served. Of those at one place the last is seen.
+fn leads_through_served(path: &Path, mounts: &[Mount]) -> bool {
+    let mut seen: Vec<&Mount> = Vec::new();
+    for mount in mounts.iter().filter(|mount| path.starts_with(&mount.mount_point)) {
+        seen.retain(|other| other.mount_point != mount.mount_point);
+        seen.push(mount);
+    }
+    seen.iter().any(|mount| target::is_served(&mount.kind))
 }
 
 /// A file system's I/O is seen where all of it passes, a device's on that device.

@@ -90,10 +90,13 @@ impl Weir {
     /// The command as the last words of another, such as `setpriv …`.
     pub fn wrapped(&self, wrapper: &[&str], folder: &Path, arguments: &[&str]) -> Command {
         let weir = assert_cmd::cargo::cargo_bin!("weir");
-        let mut command = if wrapper.is_empty() { Command::new(weir) } else { without_terminal() };
-        if !wrapper.is_empty() {
+        let mut command = if wrapper.is_empty() {
+            Command::new(weir)
+        } else {
+            let mut command = without_terminal();
             command.args(wrapper).arg(weir);
-        }
+            command
+        };
         command
             .args(arguments)
             .current_dir(folder)
