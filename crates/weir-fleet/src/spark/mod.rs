@@ -32,6 +32,8 @@ use wire::{Command, DataSource, Limit, Plan, Read, Relation, Sql, View};
 
 /// The longest token or certificate that is read.
 const FILE_MAX: u64 = 1 << 20;
+/// Each time the whole question again, which changes nothing there.
+const ANEW: usize = 3;
 
 /// Where a server is, and what proves who asks.
 pub struct Access {
@@ -91,17 +93,20 @@ impl Spark {
         }))
     }
 
-    /// Asks of some files. Where the server has forgotten the session, it begins anew, once.
+    /// Asks of some files. A server that forgot the session or the question is asked anew.
     ///
     /// # Errors
     /// Nobody there, a wrong token, a mistake in the SQL, damaged files.
     pub fn ask(&mut self, files: &[Stored], sql: &str) -> Result<Answer, Failed> {
-        let asked = self.once(files, sql);
-        if !matches!(asked, Err(Broken::Refused(Refusal::Forgotten(_)))) {
-            return asked.map_err(|broken| self.explained(broken));
+        let mut anew = 0..ANEW;
+        loop {
+            match self.once(files, sql) {
+                Err(Broken::Refused(Refusal::Forgotten(_))) if anew.next().is_some() => {
+                    (self.client, self.views) = (None, HashMap::new());
+                }
+                asked => return asked.map_err(|broken| self.explained(broken)),
+            }
         }
-        (self.client, self.views) = (None, HashMap::new());
-        self.once(files, sql).map_err(|broken| self.explained(broken))
     }
 
     fn once(&mut self, files: &[Stored], sql: &str) -> Result<Answer, Broken> {

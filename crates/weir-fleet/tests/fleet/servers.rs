@@ -148,6 +148,11 @@ pub struct Cutter {
 impl Cutter {
     /// Before a server: it cuts whichever connections carry so many bytes, until it made so many cuts.
     pub fn new(server: u16, cuts: usize, after: usize) -> Cutter {
+        Cutter::late(server, cuts, after, Duration::ZERO)
+    }
+
+    /// One that first lets a server send what it has to send.
+    pub fn late(server: u16, cuts: usize, after: usize, pause: Duration) -> Cutter {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let made = Arc::new(AtomicUsize::new(0));
@@ -163,7 +168,12 @@ impl Cutter {
                 std::thread::spawn(move || hand_on(from, to, |_| false));
                 std::thread::spawn(move || {
                     hand_on(server, client, |bytes| {
-                        bytes >= after && count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cut).is_ok()
+                        let is_cut = bytes >= after
+                            && count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cut).is_ok();
+                        if is_cut {
+                            std::thread::sleep(pause);
+                        }
+                        is_cut
                     });
                 });
             }

@@ -99,6 +99,21 @@ fn an_answer_that_breaks_off_is_taken_up_where_it_broke() {
     fails(&fleet.run(&["sql", "--spark", &url, ALL]), 3, "error: Spark at 127.0.0.1");
 }
 
+#[test]
+fn an_answer_that_the_server_forgot_is_asked_for_anew() {
+    let Some(server) = sail("an_answer_that_the_server_forgot_is_asked_for_anew") else { return };
+    let fleet = fleet();
+    // Sail forgets what it sent whole, and this fits between it and who never read it.
+    let few = format!("{ALL} LIMIT 100");
+    let here = fleet.ask(&few);
+    for cuts in 1..=3 {
+        let cutter = Cutter::late(server.port, cuts, 3_000, Duration::from_secs(1));
+        let url = format!("sc://127.0.0.1:{}", cutter.port);
+        assert_eq!(rows(&fleet.run(&["sql", "--json", "--spark", &url, &few])), here);
+        assert_eq!(cutter.cuts.load(Ordering::SeqCst), cuts, "cuts");
+    }
+}
+
 fn a_signal_ends(server: &Server) {
     let fleet = fleet();
     let mut child = begun(&fleet, &["sql", "--spark", &server.address(), ENDLESS]);
