@@ -14,7 +14,7 @@ use weir_store::questions::{Parameters, Question};
 use crate::archive::{Archive, Stored};
 use crate::cells::{Answer, Failed};
 use crate::cli::{Engine, Period};
-use crate::engine::{self, Limits};
+use crate::engine::{self, Asked, Limits};
 use crate::origin::Origin;
 use crate::spark::Spark;
 
@@ -61,16 +61,20 @@ impl Asker {
     /// # Errors
     /// A mistake in the SQL, too little memory, a full disk.
     pub fn ask(&mut self, sql: &str) -> anyhow::Result<Answer> {
-        engine::refuse_all_but_questions(sql)?;
-        match self.once(sql) {
-            Err(Failed::Files(_)) if self.origin.drop_damaged(&mut self.files) > 0 => Ok(self.once(sql)?),
+        self.answer(&Asked { sql, by_host: None })
+    }
+
+    fn answer(&mut self, asked: &Asked<'_>) -> anyhow::Result<Answer> {
+        engine::refuse_all_but_questions(asked.sql)?;
+        match self.once(asked) {
+            Err(Failed::Files(_)) if self.origin.drop_damaged(&mut self.files) > 0 => Ok(self.once(asked)?),
             answer => Ok(answer?),
         }
     }
 
-    fn once(&mut self, sql: &str) -> Result<Answer, Failed> {
+    fn once(&mut self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         if let Some(spark) = &mut self.spark {
-            return spark.ask(&self.files, sql);
+            return spark.ask(&self.files, asked.sql);
         }
         let spill = self
             .spill
@@ -79,7 +83,7 @@ impl Asker {
             .context("no folder for what does not fit into memory")
             .map_err(Failed::Other)?;
         let limits = Limits { memory_bytes: self.memory_bytes, spill: spill.path().to_path_buf() };
-        let answer = engine::ask(&self.origin, &self.files, sql, &limits);
+        let answer = engine::ask(&self.origin, &self.files, asked, &limits);
         spill.remove().map_err(|error| Failed::Other(error.into()))?;
         answer
     }
@@ -94,7 +98,8 @@ impl Asker {
         with: &Parameters,
     ) -> anyhow::Result<Vec<T>> {
         self.only(question, with);
-        let answer = self.ask(&question.sql(with))?;
+        let asked = Asked { sql: &question.sql(with), by_host: question.by_host() };
+        let answer = self.answer(&asked)?;
         let rows = answer.objects().into_iter().map(serde_json::from_value);
         rows.collect::<Result<Vec<T>, _>>()
             .with_context(|| format!("rows of `{}` that do not fit", question.name()))

@@ -17,6 +17,9 @@ use crate::tables::{Kind, Table};
 /// Different numbers of a column chunk up to which a dictionary pays.
 const WORDS_MAX: usize = 1 << 12;
 
+/// The longest text that bounds a column chunk, bytes.
+const BOUND_BYTES: usize = 64;
+
 /// A file in the making.
 pub struct Writer<W: Write> {
     to: W,
@@ -42,8 +45,8 @@ struct Chunk {
     bytes: i64,
     dictionary_at: Option<i64>,
     data_at: i64,
-    /// Of numbers, the least and the largest.
-    bounds: Option<(i64, i64)>,
+    /// The least and the largest value, as their bytes.
+    bounds: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl<W: Write> Writer<W> {
@@ -124,10 +127,6 @@ impl<W: Write> Writer<W> {
         let mut header = Out::default();
         header.int32(1, column.len() as i64).int32(2, encoding).int32(3, number::RLE).int32(4, number::RLE);
         plain_bytes += self.page(number::DATA_PAGE, 5, &mut header, &data)?;
-        let bounds = match column {
-            Column::Integers(values) => values.iter().min().copied().zip(values.iter().max().copied()),
-            Column::Texts(_) => None,
-        };
         Ok(Chunk {
             kind: kind(column.kind()),
             name,
@@ -137,7 +136,7 @@ impl<W: Write> Writer<W> {
             bytes: self.at - begin,
             dictionary_at,
             data_at,
-            bounds,
+            bounds: bounds(column),
         })
     }
 
@@ -226,14 +225,29 @@ impl Chunk {
         if let Some(at) = self.dictionary_at {
             meta.int64(11, at);
         }
-        if let Some((least, most)) = self.bounds {
+        if let Some((least, most)) = &self.bounds {
             let mut bounds = Out::default();
-            bounds.int64(3, 0).binary(5, &most.to_le_bytes()).binary(6, &least.to_le_bytes());
+            bounds.int64(3, 0).binary(5, most).binary(6, least);
             meta.structure(12, &mut bounds);
         }
         let mut chunk = Out::default();
         chunk.int64(2, self.dictionary_at.unwrap_or(self.data_at)).structure(3, &mut meta);
         chunk
+    }
+}
+
+/// By them, a reader leaves row groups out. Long texts have none.
+fn bounds(column: &Column) -> Option<(Vec<u8>, Vec<u8>)> {
+    match column {
+        Column::Integers(values) => {
+            let (least, most) = (values.iter().min()?, values.iter().max()?);
+            Some((least.to_le_bytes().to_vec(), most.to_le_bytes().to_vec()))
+        }
+        Column::Texts(texts) => {
+            let (least, most) = (texts.words().iter().min()?, texts.words().iter().max()?);
+            let is_short = least.len().max(most.len()) <= BOUND_BYTES;
+            is_short.then(|| (least.as_bytes().to_vec(), most.as_bytes().to_vec()))
+        }
     }
 }
 

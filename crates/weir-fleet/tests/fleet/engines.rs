@@ -181,6 +181,37 @@ fn the_fleet_of_the_questions_has_what_they_look_for() {
 }
 
 #[test]
+fn tables_beyond_the_memory_are_asked_of_some_hosts_after_others_with_the_same_answer() {
+    let fleet = Fleet::new();
+    fill(&fleet);
+    // The engine needs a dozen MB for each sort; three times the eighth of that in files makes three groups of hosts.
+    let value = |n: i64| mixed(n as u64);
+    let counter =
+        |n| Counter { host: "00".into(), ts: BEGIN_S, device: "x".into(), name: "x".into(), value: value(n) };
+    put(&fleet, &(0..1_000_000).map(counter).collect::<Vec<_>>(), |row| (row.host.clone(), row.ts));
+    let page = fleet.path("page.html").display().to_string();
+    for question in [
+        // Its page asks two more.
+        vec!["slow", "--html", &page],
+        vec!["latency"],
+        vec!["change", "--at", "2026-04-02T12:00:00Z"],
+        vec!["capacity"],
+        vec!["tails", "--last", "3d"],
+    ] {
+        let ask = |more: &[&str]| {
+            let ran = fleet.run(&[&["show"], &question[..], &["--json"], more].concat());
+            assert!(
+                matches!(ran.code, Some(0 | 1)) && ran.out.len() > 200,
+                "{question:?} {more:?}: {}",
+                ran.err
+            );
+            (ran.code, ran.out, fs::read(&page).unwrap())
+        };
+        assert_eq!(ask(&["--memory", "24M"]), ask(&[]), "{question:?}");
+    }
+}
+
+#[test]
 fn every_question_has_the_same_rows_on_duckdb() {
     let found =
         Command::new(python()).args(["-c", "import duckdb"]).output().is_ok_and(|ran| ran.status.success());

@@ -37,10 +37,7 @@ curve AS (
     MIN(CASE WHEN p99 >= 3 * base_ns THEN load END) OVER (PARTITION BY model, class) AS knee
   FROM base),
 l AS (
-  SELECT host, device, class, load, SUM(n) AS n
-  FROM stages
-  WHERE class IN ('read', 'write') AND stage = 'g2c' AND load > 0 AND ts >= {t0} AND ts < {t1}
-  GROUP BY host, device, class, load),
+  SELECT host, device, class, load, SUM(n) AS n FROM b GROUP BY host, device, class, load),
 a AS (
   SELECT host, device, class, load,
     SUM(n) OVER (PARTITION BY host, device, class ORDER BY load DESC

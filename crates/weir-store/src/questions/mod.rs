@@ -104,6 +104,18 @@ impl Question {
         }
     }
 
+    /// The named part whose rows are each of one host alone, and by which the rows are much fewer. An engine may ask it of some hosts
+    /// after others, and the rest of the question of all that it gave.
+    pub fn by_host(self) -> Option<&'static str> {
+        match self {
+            Question::Slow | Question::Latency | Question::Windows | Question::Loads => Some("q"),
+            Question::Change => Some("x"),
+            Question::Tails => Some("t"),
+            Question::Capacity => Some("b"),
+            Question::Drift => None,
+        }
+    }
+
     /// The text without comments: it may stand on a command line, where `--` begins an option.
     fn code(self) -> String {
         let parts = [("{owners}", include_str!("owners.sql")), ("{binned}", include_str!("binned.sql"))];

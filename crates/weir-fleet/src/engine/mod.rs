@@ -1,35 +1,25 @@
 //! DataFusion over the files of the archive. Everything that knows of it stands here.
 
+mod hosts;
+mod tables;
+
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::error::ArrowError;
-use datafusion::datasource::empty::EmptyTable;
-use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::error::DataFusionError;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{DataFrame, SQLOptions, SessionContext};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{self, Query, SetExpr};
 use datafusion::sql::sqlparser::dialect::DatabricksDialect;
-use weir_archive::Table;
-use weir_archive::tables::Kind;
 use weir_cli::failure::{lacking, usage};
-use weir_store::tables::TABLES;
 
 use crate::archive::Stored;
 use crate::cells::{Answer, Failed, ROWS_MAX, SMALLER_HINT, TABLES_HINT, Unfit, append, too_much};
-use crate::origin::{Origin, escaped};
-
-/// Texts are views where the files are at most this share of the memory. Views are up to twice as fast, but the engine charges each
-/// slice of such a column with all its texts, and where there are many, its sorts end for lack of memory instead of spilling.
-const VIEWED_SHARE: u64 = 8;
+use crate::origin::Origin;
+use tables::Tables;
 
 /// With less memory, fewer threads work.
 const BYTES_PER_THREAD: usize = 1 << 30;
@@ -61,21 +51,33 @@ impl From<Unfit> for Broken {
     }
 }
 
+/// A question.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The whole of it.
+    pub sql: &'a str,
+    /// A named part of it that may be asked of some hosts after others.
+    pub by_host: Option<&'a str>,
+}
+
 /// Asks of some files.
 ///
 /// # Errors
 /// Those of the engine, in its words.
-pub fn ask(origin: &Origin, files: &[Stored], sql: &str, limits: &Limits) -> Result<Answer, Failed> {
+pub fn ask(origin: &Origin, files: &[Stored], asked: &Asked<'_>, limits: &Limits) -> Result<Answer, Failed> {
     // Each thread takes memory of its own for what it sorts and adds up.
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let threads = threads.min(limits.memory_bytes / BYTES_PER_THREAD).max(1);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::Other(error.into()))?;
     let answer: Result<Answer, Broken> = runtime.block_on(async {
-        let context = context(origin, files, limits, threads)?;
-        // Once more by the plan, which sees what stands deep inside.
-        let only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let frame = context.sql_with_options(sql, only).await?;
+        let tables = Tables { origin, files, limits, threads };
+        let parts = tables.bytes().div_ceil(tables.bytes_of_views());
+        let part = asked.by_host.filter(|_| parts > 1).and_then(|name| hosts::divided(asked.sql, name));
+        let frame = match part {
+            Some(part) => hosts::ask(&tables, &part, parts).await?,
+            None => question(&tables.context(tables.texts(tables.bytes()))?, asked.sql).await?,
+        };
         let columns = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut answer = Answer { columns, ..Answer::default() };
         let mut rows = frame.limit(0, Some(ROWS_MAX + 1))?.execute_stream().await?;
@@ -91,61 +93,10 @@ pub fn ask(origin: &Origin, files: &[Stored], sql: &str, limits: &Limits) -> Res
     })
 }
 
-fn context(
-    origin: &Origin,
-    files: &[Stored],
-    limits: &Limits,
-    threads: usize,
-) -> Result<SessionContext, DataFusionError> {
-    let disk =
-        DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![limits.spill.clone()]));
-    let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(FairSpillPool::new(limits.memory_bytes)))
-        .with_disk_manager_builder(disk)
-        .build_arc()?;
-    let mut config = SessionConfig::new().with_target_partitions(threads);
-    // Rows are few and their names long known: reading every footer twice would be most of the work.
-    config.options_mut().execution.collect_statistics = false;
-    config.options_mut().execution.parquet.pushdown_filters = true;
-    let context = SessionContext::new_with_config_rt(config, runtime);
-    let base = origin.url().map_err(DataFusionError::IoError)?;
-    if let Some((url, store)) = origin.object_store() {
-        context.register_object_store(&url, store);
-    }
-    let is_small =
-        files.iter().map(|file| file.bytes).sum::<u64>() <= limits.memory_bytes as u64 / VIEWED_SHARE;
-    let text = if is_small { DataType::Utf8View } else { DataType::Utf8 };
-    for table in TABLES {
-        let paths = files.iter().filter(|file| file.place.kind == table.name);
-        let paths = paths
-            .map(|file| ListingTableUrl::parse(format!("{base}/{}", escaped(file.below().as_bytes()))))
-            .collect::<Result<Vec<_>, _>>()?;
-        let schema = Arc::new(schema(table, &text));
-        if paths.is_empty() {
-            context.register_table(table.name, Arc::new(EmptyTable::new(schema)))?;
-            continue;
-        }
-        let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
-            .with_file_extension(".parquet")
-            .with_collect_stat(false)
-            .with_target_partitions(threads);
-        let config =
-            ListingTableConfig::new_with_multi_paths(paths).with_listing_options(options).with_schema(schema);
-        context.register_table(table.name, Arc::new(ListingTable::try_new(config)?))?;
-    }
-    Ok(context)
-}
-
-fn schema(table: &Table, text: &DataType) -> Schema {
-    let field = |spec: &weir_archive::tables::Spec| {
-        let kind = match spec.kind {
-            Kind::Integer => DataType::Int64,
-            Kind::Text => text.clone(),
-        };
-        // A column that an older file lacks is null.
-        Field::new(spec.name, kind, true)
-    };
-    Schema::new(table.columns.iter().map(field).collect::<Vec<_>>())
+/// Its plan. What stands deep inside is seen by it: nothing but a question passes.
+async fn question(context: &SessionContext, sql: &str) -> Result<DataFrame, DataFusionError> {
+    let only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    context.sql_with_options(sql, only).await
 }
 
 /// Questions only: nothing that makes tables, writes files or changes settings, on whichever engine.
@@ -153,9 +104,7 @@ fn schema(table: &Table, text: &DataType) -> Schema {
 /// # Errors
 /// What is wrong with the SQL.
 pub fn refuse_all_but_questions(sql: &str) -> anyhow::Result<()> {
-    let parsed = DFParserBuilder::new(sql).with_dialect(&DatabricksDialect).build();
-    let statements = parsed.and_then(|mut parser| parser.parse_statements());
-    let statements = statements.map_err(|error| usage(error.strip_backtrace(), TABLES_HINT))?;
+    let statements = parsed(sql).map_err(|error| usage(error.strip_backtrace(), TABLES_HINT))?;
     match statements.iter().collect::<Vec<_>>()[..] {
         [Statement::Statement(one)] if matches!(&**one, ast::Statement::Query(query) if only_asks(query)) => {
             Ok(())
@@ -163,6 +112,10 @@ pub fn refuse_all_but_questions(sql: &str) -> anyhow::Result<()> {
         [_] => Err(usage("expected a question: SELECT …", TABLES_HINT)),
         _ => Err(usage(format!("expected one question, got {} statements", statements.len()), TABLES_HINT)),
     }
+}
+
+fn parsed(sql: &str) -> Result<VecDeque<Statement>, DataFusionError> {
+    DFParserBuilder::new(sql).with_dialect(&DatabricksDialect).build()?.parse_statements()
 }
 
 /// `WITH … INSERT` and `SELECT … INTO` are queries to the parser.
