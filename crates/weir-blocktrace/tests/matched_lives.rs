@@ -518,17 +518,18 @@ struct MadeUp {
     matcher: Matcher,
     found: Lives,
     now_ns: u64,
+    pid: u32,
 }
 
 const ABOVE: DeviceNumber = DeviceNumber { major: 7, minor: 0 };
 const BELOW: DeviceNumber = DeviceNumber { major: 7, minor: 1 };
 
 impl MadeUp {
-    /// Where one of 80 bios has gone on from a device to the one below, and was done there.
-    fn new() -> MadeUp {
+    /// Where so many bios, one after another, have gone on from a device to the one below, and were done there.
+    fn new(bios: u64) -> MadeUp {
         let mut made_up =
-            MadeUp { matcher: Matcher::new(Limits::default()), found: Lives::default(), now_ns: 0 };
-        for nth in 0..80 {
+            MadeUp { matcher: Matcher::new(Limits::default()), found: Lives::default(), now_ns: 0, pid: 1 };
+        for nth in 0..bios {
             made_up.event(Act::Queue, ABOVE, 100_000 + 100 * nth, 8, 0);
             made_up.done_below(200_000 + 100 * nth, 100_000 + 100 * nth);
         }
@@ -547,7 +548,7 @@ impl MadeUp {
             from,
             detail,
             flags: Flags::READ,
-            pid: 1,
+            pid: self.pid,
             ..Event::default()
         };
         self.matcher.event(&event, &mut self.found);
@@ -563,7 +564,7 @@ impl MadeUp {
 
 #[test]
 fn a_bio_below_very_many_others_ends() {
-    let mut made_up = MadeUp::new();
+    let mut made_up = MadeUp::new(80);
     made_up.event(Act::Queue, ABOVE, 1 << 30, 8, 0);
     for nth in 0..200_000 {
         made_up.event(Act::Remap, ABOVE, (1 << 30) + 8 * (nth + 1), 8, (1 << 30) + 8 * nth);
@@ -571,4 +572,96 @@ fn a_bio_below_very_many_others_ends() {
     }
     made_up.done_below(3000, (1 << 30) + 8 * 200_000);
     made_up.matcher.finish(&mut made_up.found);
+}
+
+/// A bio that is done below ends without an event of its own: not in the middle of an act that has found it.
+#[test]
+fn a_bio_that_serves_one_of_its_own_device_ends_once() {
+    // With one more it is known that the device ends none itself.
+    let mut made_up = MadeUp::new(62);
+    made_up.event(Act::Queue, ABOVE, 484, 16, 0);
+    made_up.event(Act::GetRequest, ABOVE, 484, 16, 0);
+    made_up.event(Act::Queue, ABOVE, 100, 16, 0);
+    made_up.event(Act::Remap, ABOVE, 100, 16, 100);
+    made_up.event(Act::Queue, ABOVE, 100, 16, 0);
+    made_up.event(Act::Remap, BELOW, 100, 16, 100);
+    for act in [Act::Queue, Act::GetRequest, Act::Issue, Act::Complete] {
+        made_up.event(act, BELOW, 100, 16, 0);
+    }
+    // Another thread's: what it cuts off goes behind what was remapped.
+    made_up.pid = 99;
+    made_up.event(Act::Split, ABOVE, 100, 16, 108);
+    made_up.pid = 1;
+    for (act, sector, sectors) in [
+        (Act::GetRequest, 100, 8),
+        (Act::Queue, 700, 16),
+        (Act::Queue, 500, 0),
+        (Act::Issue, 100, 8),
+        (Act::Complete, 100, 8),
+        (Act::Queue, 600, 0),
+        (Act::BackMerge, 500, 0),
+        (Act::BackMerge, 500, 0),
+        (Act::Issue, 484, 16),
+        (Act::Complete, 484, 16),
+    ] {
+        made_up.event(act, ABOVE, sector, sectors, 0);
+    }
+    made_up.matcher.finish(&mut made_up.found);
+    let is_front = |piece: &&Seen| (piece.0, piece.1, piece.2) == (ABOVE, 100, 4096);
+    assert_eq!(made_up.found.pieces.iter().filter(is_front).count(), 1);
+}
+
+fn made_up() -> impl Strategy<Value = Event> {
+    let act = prop::sample::select(vec![
+        Act::Queue,
+        Act::Queue,
+        Act::GetRequest,
+        Act::Insert,
+        Act::Issue,
+        Act::Complete,
+        Act::BackMerge,
+        Act::FrontMerge,
+        Act::RequestMerge,
+        Act::Split,
+        Act::Remap,
+        Act::Remap,
+        Act::Requeue,
+    ]);
+    let device = || prop::sample::select(vec![ABOVE, BELOW]);
+    let place = || prop::sample::select(vec![0_u64, 8, 16, 24]);
+    let identity = || prop::sample::select(vec![0_u64, 0, 0, 1, 2]);
+    let bytes = prop::sample::select(vec![0_u32, 4096, 8192]);
+    (act, device(), device(), place(), place(), bytes, 1_u32..3, identity(), identity()).prop_map(
+        |(act, device, from, sector, detail, bytes, pid, identity, other)| {
+            let flags = Flags::READ;
+            let time_ns = 0;
+            Event {
+                time_ns,
+                act,
+                device,
+                from,
+                sector,
+                detail,
+                bytes,
+                flags,
+                pid,
+                identity,
+                other,
+                ..Event::default()
+            }
+        },
+    )
+}
+
+proptest! {
+    /// Events that no kernel writes: two devices that serve each other, and themselves.
+    #[test]
+    fn lives_that_are_made_up_end(before in 56_u64..64, tail in prop::collection::vec(made_up(), 0..200)) {
+        let mut made_up = MadeUp::new(before);
+        for event in tail {
+            made_up.now_ns += 1;
+            made_up.matcher.event(&Event { time_ns: made_up.now_ns, ..event }, &mut made_up.found);
+        }
+        made_up.matcher.finish(&mut made_up.found);
+    }
 }

@@ -110,14 +110,31 @@ impl Matcher {
         let mut part = self.bios[bio].waiting;
         while part != NONE {
             let next = self.parts[part].next;
-            let generation = (next != NONE).then(|| self.parts.generation(next));
             self.finish_waiting_part(part, end_ns, sink);
-            // The end of one may have been told above, and come back to the next.
-            if generation.is_some_and(|generation| self.parts.generation(next) != generation) {
-                break;
-            }
             part = next;
         }
+    }
+
+    /// Ends the bios that are done below. Between acts alone: it may end anything that an act has found.
+    #[inline]
+    pub(super) fn end_in_place(&mut self, sink: &mut impl Sink) {
+        if !self.done_below.is_empty() {
+            self.end_all_in_place(sink);
+        }
+    }
+
+    #[cold]
+    fn end_all_in_place(&mut self, sink: &mut impl Sink) {
+        let mut next = 0;
+        // The end of one may be that of another one above.
+        while let Some(&(bio, generation)) = self.done_below.get(next) {
+            next += 1;
+            if self.bios.generation(bio) == generation {
+                let end_ns = self.bios[bio].below_end_ns;
+                self.finish_waiting_parts(bio, end_ns, sink);
+            }
+        }
+        self.done_below.clear();
     }
 
     #[inline]
@@ -142,7 +159,7 @@ impl Matcher {
             None => device.matched += u64::from(life.events),
         }
         if life.above != NONE {
-            return self.tell_above(&life, sink);
+            return self.tell_above(&life);
         }
         if life.lost.is_none() && life.queued_ns != NEVER {
             let mut times = Times::default();
@@ -165,7 +182,7 @@ impl Matcher {
 
     /// A bio that served another one is over. When all of that one is done below, it is done, unless its device says so
     /// itself.
-    fn tell_above(&mut self, life: &BioLife, sink: &mut impl Sink) {
+    fn tell_above(&mut self, life: &BioLife) {
         let (id, generation) = (life.above, life.above_generation);
         if self.bios.generation(id) != generation {
             return;
@@ -184,11 +201,10 @@ impl Matcher {
         if !above.is_done_below() {
             return;
         }
-        let end_ns = above.below_end_ns;
         let device = &mut self.devices[usize::from(above.device)];
         device.done_below += u32::from(!device.completes_itself);
         if device.completes_in_place() {
-            self.finish_waiting_parts(id, end_ns, sink);
+            self.done_below.push((id, generation));
         }
     }
 
@@ -297,6 +313,7 @@ impl Matcher {
             let device = &self.devices[usize::from(self.bios[bio].device)];
             let is_overdue = device.is_overdue(self.now_ns.saturating_sub(last_ns));
             self.lose_part(part, if is_overdue { Reason::NoC } else { Reason::AfterEnd }, sink);
+            self.end_in_place(sink);
         }
     }
 }

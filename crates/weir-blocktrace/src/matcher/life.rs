@@ -10,9 +10,6 @@ pub(super) const NEVER: u64 = crate::life::ABSENT;
 /// log2 of a sector's bytes.
 const SECTOR_BITS: u32 = 9;
 
-/// A bio has so many others above it at most; what is told of the end of one is told of all.
-pub(super) const DEPTH_MAX: u8 = 64;
-
 /// A bio on one device, from its Q (or from the remap that brought it there).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BioLife {
@@ -36,8 +33,6 @@ pub(super) struct BioLife {
     pub lost: Option<Reason>,
     /// A remap brought it here and its Q may still come.
     pub awaits_queue: bool,
-    /// Bios above it, as far as they were known when it came.
-    pub depth: u8,
     /// The bio above that it serves, where that is known and still in flight.
     pub above: Id,
     pub above_generation: u32,
@@ -69,7 +64,6 @@ impl BioLife {
             waiting: NONE,
             lost: None,
             awaits_queue: false,
-            depth: 0,
             above: NONE,
             above_generation: 0,
             remaps: 0,

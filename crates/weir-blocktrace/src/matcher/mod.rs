@@ -58,6 +58,8 @@ pub struct Matcher {
     numbers: HashMap<DeviceNumber, u16>,
     /// Devices of late, by some bits of their numbers, so that the map is rarely asked.
     recent: [(DeviceNumber, u16); RECENT],
+    /// Bios, with their generations, that are done on the devices below, and end so once the act of the event is over.
+    done_below: Vec<(Id, u32)>,
     /// What the recorder says it lost.
     dropped: u64,
     /// Events of devices beyond [`DEVICES_MAX`].
@@ -98,6 +100,7 @@ impl Matcher {
             devices: Vec::new(),
             numbers: HashMap::new(),
             recent: [(DeviceNumber::default(), u16::MAX); RECENT],
+            done_below: Vec::new(),
             dropped: 0,
             beyond: 0,
             ticks: 0,
@@ -166,7 +169,9 @@ impl Matcher {
     ) {
         sink.event(event);
         self.give_up_some(sink);
+        self.end_in_place(sink);
         act(self, event, device, sink);
+        self.end_in_place(sink);
     }
 
     /// Parts and requests in flight: what memory grows with.

@@ -1,7 +1,7 @@
 //! Bios on their way down: Q, X and A.
 
 use super::index::{By, Direction, Key};
-use super::life::{BioLife, DEPTH_MAX, NEVER, Part, direction_of_bio, end_of, place_of};
+use super::life::{BioLife, NEVER, Part, direction_of_bio, end_of, place_of};
 use super::slab::{Id, NONE};
 use super::{Fit, Found, Matcher, Reason};
 use crate::{Event, Kind, Sink};
@@ -131,13 +131,8 @@ impl Matcher {
     fn give_up_before(&mut self, id: Id, device: u16, sink: &mut impl Sink) {
         let part = &self.parts[id];
         let (key, pid) = (waiting_key(device, part), self.bios[part.bio].pid);
-        let earlier = self.index.all(key).take_while(|&other| other != id);
-        let earlier: Vec<(Id, u32)> = earlier.map(|other| (other, self.parts.generation(other))).collect();
-        for (other, generation) in earlier {
-            // One that was given up may have ended others, which wait at the same place.
-            if self.parts.generation(other) != generation {
-                continue;
-            }
+        let earlier: Vec<Id> = self.index.all(key).take_while(|&other| other != id).collect();
+        for other in earlier {
             // What is remapped here may wait long for a Q of its own, and what is known by identity is no mistake.
             let part = &self.parts[other];
             let bio = &self.bios[part.bio];
@@ -216,9 +211,7 @@ impl Matcher {
         self.devices[usize::from(device)].is_remap_target = true;
         let mut life = BioLife::of(event, device, event.time_ns);
         life.awaits_queue = true;
-        // No machine stacks devices so deep.
-        if let Some(above) = above.filter(|above| self.bios[*above].depth < DEPTH_MAX) {
-            life.depth = self.bios[above].depth + 1;
+        if let Some(above) = above {
             life.above = above;
             life.above_generation = self.bios.generation(above);
             let above = &mut self.bios[above];
