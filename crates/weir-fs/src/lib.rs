@@ -49,3 +49,15 @@ pub fn random() -> std::io::Result<u64> {
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(u64::from_ne_bytes(bytes))
 }
+
+/// The text of a file of the kernel's in which other accounts choose bytes, such as the names of mounts and processes: bytes that are
+/// no UTF-8 are replaced, where an error would let one account keep the rest from being read.
+///
+/// # Errors
+/// Those of open(2) and read(2).
+pub fn read_lossily(path: impl AsRef<std::path::Path>) -> std::io::Result<String> {
+    Ok(match String::from_utf8(std::fs::read(path)?) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}

@@ -95,7 +95,7 @@ pub(crate) fn served(file: &File) -> io::Result<()> {
         return Ok(());
     };
     let mount = about.lines().find_map(|line| line.strip_prefix("mnt_id:")).unwrap_or_default();
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mounts = crate::read_lossily("/proc/self/mountinfo")?;
     let server = match server_of(&mounts, mount.trim()) {
         Mounted::Kernel => return Ok(()),
         Mounted::Program(account) => account,

@@ -80,7 +80,7 @@ impl Host {
     }
 
     /// The processes that a limit of this cgroup holds: those in it, and in version 2 those in the groups below it. `None`
-    /// where it has more groups than are looked through: another account may make as many as it likes.
+    /// where it has more groups than are looked through, or some that cannot be: another account may make as many as it likes.
     pub fn processes_in(&self, group: &IoCgroup) -> Option<Vec<u32>> {
         let (mut found, mut folders) = (Vec::new(), vec![group.folder.clone()]);
         let mut next = 0;
@@ -89,8 +89,13 @@ impl Host {
             let listed = self.tree.text(&format!("{folder}/cgroup.procs")).unwrap_or_default();
             found.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));
             if group.version == 2 {
+                let known = folders.len();
                 let below = self.tree.folders(&folder).map(|name| format!("{folder}/{name}"));
-                folders.extend(below.take(GROUPS_MAX + 1 - folders.len()));
+                folders.extend(below.take(GROUPS_MAX + 1 - known));
+                // A name that is no text leads nowhere: who is in there is not known.
+                if folders[known..].iter().any(|folder| folder.contains(char::REPLACEMENT_CHARACTER)) {
+                    return None;
+                }
             }
             if folders.len() > GROUPS_MAX {
                 return None;

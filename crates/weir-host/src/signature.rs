@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::error::HostError;
 use crate::host::Host;
+use crate::mounts::Mount;
 use crate::target::split;
 use crate::{block, vm};
 
@@ -53,7 +54,9 @@ fn uses(host: &Host, name: &str) -> Result<Vec<String>, HostError> {
     for device in std::iter::once(name.to_string()).chain(partitions) {
         let number = block::number_of(&host.tree, &device)?;
         let holds = |path: &str| is_device(Path::new(path), number);
-        for mount in mounts.iter().filter(|m| m.number == number || holds(&m.source)) {
+        // What a FUSE mount names as its source is anybody's choice, and may never answer.
+        let stands_on = |m: &Mount| m.number == number || (!m.kind.starts_with("fuse") && holds(&m.source));
+        for mount in mounts.iter().filter(|mount| stands_on(mount)) {
             reasons.push(format!("{device} is mounted on {} ({})", mount.mount_point, mount.kind));
         }
         for swap in swaps.iter().filter(|swap| holds(&swap.path)) {

@@ -99,7 +99,7 @@ fn tracepoints() -> (Vec<String>, Vec<String>) {
 
 /// Capabilities that this process lacks to run programs.
 fn lacking() -> Vec<String> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = weir_fs::read_lossily("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     lacking_of(effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
 }
@@ -131,7 +131,7 @@ pub(crate) fn denial(what: &'static str) -> Option<Error> {
 
 /// Where tracefs is mounted and can be read.
 fn tracefs() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = weir_fs::read_lossily("/proc/self/mounts").ok()?;
     let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     mounts.find_map(|fields| match fields[..] {
         [_, place, "tracefs", ..] if fs::read_dir(place).is_ok() => Some(PathBuf::from(place)),

@@ -30,7 +30,7 @@ pub struct ProcessId {
 impl ProcessId {
     /// Of a running process; `None` where it has ended.
     pub fn of(pid: u32) -> Option<ProcessId> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let stat = weir_fs::read_lossily(format!("/proc/{pid}/stat")).ok()?;
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_string();
         Some(ProcessId { pid, started_ticks: started_ticks(&stat)?, boot_id })
     }
@@ -38,7 +38,7 @@ impl ProcessId {
     /// Whether its number has not been given to another process since, be it dead or alive.
     fn bears_its_number(&self) -> bool {
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let stat = weir_fs::read_lossily(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         let start = state_and_start(&stat).map(|(_, ticks)| ticks);
         boot_id.trim() == self.boot_id && start == Some(self.started_ticks)
     }

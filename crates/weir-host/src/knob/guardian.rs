@@ -170,13 +170,14 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
         let has_no_journal = !journal.folder().exists();
         let mut is_lost = has_no_journal;
         let entry = match (journal.read(file), known.take()) {
-            (Err(KnobError::Damaged { .. }), Some(entry)) => {
-                is_lost = true;
-                entry
-            }
             // Somebody removed the whole journal, without a look at what was in force by it.
             (Err(KnobError::Host(error)), Some(entry)) if error.is_absent() && is_lost => entry,
             (Err(KnobError::Host(error)), _) if error.is_absent() => return Ok(Vec::new()),
+            // Damaged, or not to be read now: what is known of it holds, and may be read again later.
+            (Err(_), Some(entry)) => {
+                is_lost = true;
+                entry
+            }
             (entry, _) => entry?,
         };
         if entry.since_ns != since_ns {

@@ -88,7 +88,7 @@ impl Journal {
     /// The user of one of the knobs, if there is one. A change that nobody answers for any more is restored first: its
     /// values are not the baseline. With the lock held.
     fn in_other_hands(&self, host: &Host, knobs: &[KnobName]) -> Result<Option<KnobError>, KnobError> {
-        for file in self.files() {
+        for file in self.files()? {
             let other = match self.read_or_set_aside(host, &file) {
                 Err(KnobError::Host(error)) if error.is_absent() => continue,
                 // It must not keep everybody from their knobs for ever.
@@ -117,7 +117,8 @@ impl Journal {
         let shares = |other: &Entry| {
             other.changes.iter().any(|change| entry.changes.iter().any(|own| own.knob == change.knob))
         };
-        !self.files().iter().filter_map(|file| self.read(file).ok()).any(|other| shares(&other))
+        let files = self.files().unwrap_or_default();
+        !files.iter().filter_map(|file| self.read(file).ok()).any(|other| shares(&other))
     }
 
     /// Drafts of processes that were killed while they wrote.
@@ -215,13 +216,18 @@ impl Journal {
         Ok(self.folder.join(name))
     }
 
-    /// The entries' files, sorted by name.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
-        let names = self.dir().ok().and_then(|dir| dir.names().ok()).into_iter().flatten().flatten();
+    /// The entries' files, sorted by name; none where there is no journal.
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, HostError> {
+        let dir = match self.dir() {
+            Err(error) if error.is_absent() => return Ok(Vec::new()),
+            dir => dir?,
+        };
+        let names = dir.names().and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let names = names.map_err(|error| HostError::io(&self.folder, error))?.into_iter();
         let mut files: Vec<PathBuf> = names.map(|name| self.folder.join(name)).collect();
         files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
         files.sort();
-        files
+        Ok(files)
     }
 }
 

@@ -67,7 +67,11 @@ type Read = (PathBuf, Entry);
 /// The entries, newest first, and what could not be read.
 fn all(journal: &Journal) -> (Vec<Read>, Vec<KnobError>) {
     let (mut entries, mut failed) = (Vec::new(), Vec::new());
-    for file in journal.files() {
+    let files = journal.files().unwrap_or_else(|error| {
+        failed.push(KnobError::Journal(error));
+        Vec::new()
+    });
+    for file in files {
         match journal.read(&file) {
             Ok(entry) => entries.push((file, entry)),
             // Its guardian may have finished with it in the meantime.

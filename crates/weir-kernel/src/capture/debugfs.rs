@@ -16,7 +16,7 @@ pub struct Debugfs {
 impl Debugfs {
     /// Finds or mounts it.
     pub fn open() -> Result<Debugfs, Error> {
-        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mounts = weir_fs::read_lossily("/proc/self/mounts").unwrap_or_default();
         let place = mounts.lines().find_map(|line| {
             let mut fields = line.split(' ').skip(1);
             let place = fields.next()?;

@@ -253,8 +253,8 @@ fn kept_open(disk: &str) -> Option<File> {
 /// Appends blktrace's record of a thread's name, which the tracer's stream does not have. A thread that has ended is
 /// among those whose names the tracer keeps (`saved_cmdlines`: lines of thread and name), unless many came after it.
 fn name(pid: u32, cpu: usize, tracefs: &Path, out: &mut Vec<u8>) {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().or_else(|| {
-        let kept = fs::read_to_string(tracefs.join("saved_cmdlines")).ok()?;
+    let name = weir_fs::read_lossily(format!("/proc/{pid}/comm")).ok().or_else(|| {
+        let kept = weir_fs::read_lossily(tracefs.join("saved_cmdlines")).ok()?;
         let mut lines = kept.lines().filter_map(|line| line.trim_start().split_once(' '));
         lines.find(|(thread, _)| *thread == pid.to_string()).map(|(_, name)| name.to_string())
     });

@@ -211,7 +211,7 @@ fn selected(text: &str) -> String {
 
 /// When a process started, in clock ticks since boot: numbers of processes are used again.
 fn started_at(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = weir_fs::read_lossily(format!("/proc/{pid}/stat")).ok()?;
     // The name, in parentheses, may hold anything; the start is the 20th field after it.
     let fields = stat.rsplit_once(')')?.1;
     // One that has ended may not have been waited for.

@@ -46,7 +46,7 @@ pub(super) fn inside(tgid: u32, tid: u32) -> Option<Inside> {
 
 /// A process's name.
 pub(super) fn comm(tgid: u32) -> Option<String> {
-    Some(fs::read_to_string(format!("/proc/{tgid}/comm")).ok()?.trim_end().to_string())
+    Some(weir_fs::read_lossily(format!("/proc/{tgid}/comm")).ok()?.trim_end().to_string())
 }
 
 /// The device number of the file system of an open file, or of the device that is open.
@@ -103,7 +103,7 @@ fn position_of(info: &str) -> Option<u64> {
 
 /// How often a task has slept: its switches to others that it asked for.
 pub(super) fn sleeps(tid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = weir_fs::read_lossily(format!("/proc/{tid}/status")).ok()?;
     let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
     count.trim().parse().ok()
 }
@@ -201,7 +201,7 @@ fn cgroup_in(text: &str) -> Option<String> {
 /// A group of cgroup v2 as the programs know it: its id, and how deep it lies.
 pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
     let path = fs::canonicalize(path)?;
-    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let mounts = weir_fs::read_lossily("/proc/self/mounts")?;
     let mut root = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ');
         let (_, at, kind) = (words.next()?, words.next()?, words.next()?);

@@ -35,7 +35,7 @@ fn below(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Where cgroup v2 is mounted, alone or beside v1.
 fn root() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = weir_fs::read_lossily("/proc/self/mounts").ok()?;
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     fields.into_iter().find(|fields| fields.get(2) == Some(&"cgroup2")).map(|fields| PathBuf::from(fields[1]))
 }

@@ -20,7 +20,7 @@ pub enum Unit {
 /// Looks for a running unit, `mariadb.service`, in the hierarchies where systemd keeps its units. `None` where none of
 /// that name runs.
 pub fn unit(name: &str) -> Option<Unit> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = weir_fs::read_lossily("/proc/self/mounts").ok()?;
     let (groups, folders) = hierarchies(&mounts);
     let found = |roots: Vec<PathBuf>| roots.into_iter().find_map(|root| find(&root, name, LEVELS));
     found(groups).map(Unit::Group).or_else(|| found(folders).map(Unit::Folder))

@@ -104,7 +104,7 @@ fn is_abandoned(name: &str) -> bool {
 
 /// When a process started, in ticks since boot; `None` where there is no such process.
 fn start_time(pid: u32) -> Option<u64> {
-    started_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    started_in(&weir_fs::read_lossily(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Fields 3 and 22 of proc_pid_stat(5). A process that has ended and that nobody has asked about is none any more.

@@ -229,6 +229,39 @@ fn root_unconfirmed_it_goes_back_and_confirmed_it_stays() {
     assert_eq!(bench.value("nr_requests"), before);
 }
 
+/// Any account may mount over a folder whose name is no text, by FUSE: then it stands in every table of mounts.
+#[test]
+fn root_a_mount_whose_name_is_no_text_keeps_nothing_from_being_restored() {
+    let test = "root_a_mount_whose_name_is_no_text_keeps_nothing_from_being_restored";
+    if !root_or_say(test, &["unshare", "mount"]) {
+        return;
+    }
+    let Some(bench) = Bench::new(test) else { return };
+    let before = bench.value("nr_requests");
+    let beside = |script: &str, arguments: &str| {
+        let weir = bench.command(arguments);
+        let mut command = Command::new("unshare");
+        let script = format!("cd \"$0\" && bad=$(printf '\\377') && mkdir -p \"$bad\" && {script}");
+        command.args(["-m", "sh", "-c", &script]).arg(bench.folder.path()).arg(weir.get_program());
+        command.args(weir.get_args());
+        weir.get_envs().for_each(|(name, value)| _ = command.env(name, value.unwrap_or_default()));
+        ended(command)
+    };
+    let mount = "mount -t tmpfs none \"$bad\"";
+    let applied = beside(
+        &format!("\"$@\" && {mount} && sleep 6 && cat /sys/block/{}/queue/nr_requests", bench.name()),
+        "apply DEV/nr_requests=32 --confirm-within 2s",
+    );
+    assert_eq!((applied.code, applied.stdout.lines().last()), (0, Some(before.as_str())), "{applied:?}");
+    for (arguments, words, value) in
+        [("apply DEV/nr_requests=16", "16", "16"), ("rollback", "is back", before.as_str())]
+    {
+        let ran = beside(&format!("{mount} && \"$@\""), arguments);
+        assert!(ran.code == 0 && ran.stdout.contains(words), "{arguments}: {ran:?}");
+        assert_eq!(bench.value("nr_requests"), value);
+    }
+}
+
 #[test]
 fn root_it_goes_back_though_the_terminal_dies() {
     if !root_or_say("root_it_goes_back_though_the_terminal_dies", &["script"]) {

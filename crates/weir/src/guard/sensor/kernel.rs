@@ -167,7 +167,7 @@ mod with {
     }
 
     fn mounts() -> String {
-        fs::read_to_string("/proc/self/mounts").unwrap_or_default()
+        weir_fs::read_lossily("/proc/self/mounts").unwrap_or_default()
     }
 
     /// A device and its file systems that have numbers of their own: syncs, pauses and dirty pages are counted there.

@@ -32,7 +32,7 @@ pub fn processes(protect: &[Protected], in_groups: impl Fn(&Protected) -> Vec<u3
 
 /// When those began who are named by number, in ticks since boot: one that has ended leaves its number to others.
 pub fn began(protect: &[Protected]) -> Vec<Option<u64>> {
-    let stat = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    let stat = |pid: &u32| weir_fs::read_lossily(format!("/proc/{pid}/stat")).ok();
     let of = |protected: &Protected| match protected {
         // Field 22 of proc_pid_stat(5), counted from the name on, which may hold spaces and parentheses.
         Protected::Pid(pid) => stat(pid)?.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok(),
@@ -78,7 +78,7 @@ fn chosen(protect: &[Protected], tasks: &[Task]) -> Vec<u32> {
 fn tasks(proc: &Path) -> Vec<Task> {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let numbered = entries.filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok());
-    numbered.filter_map(|entry| task(&fs::read_to_string(entry.path().join("stat")).ok()?)).collect()
+    numbered.filter_map(|entry| task(&weir_fs::read_lossily(entry.path().join("stat")).ok()?)).collect()
 }
 
 /// A line of /proc/PID/stat; a name may hold spaces and parentheses.
