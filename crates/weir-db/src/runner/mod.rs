@@ -18,6 +18,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_core::result::record::Interval;
 use weir_core::stats::Histogram;
@@ -76,6 +77,9 @@ pub struct RunOptions {
     pub tick_ns: u64,
     /// A statement that still runs so long after the end is cancelled, and left behind after as long again.
     pub grace_ns: u64,
+    /// The longest time in which no further connection stands: what is set for the time of a run must not wait for a server that
+    /// never answers.
+    pub silence: Duration,
     /// Threads that connect at the same time.
     pub connecting: u32,
     /// Time all processors have spent on anything but idling, in ns, if the machine says.
@@ -84,7 +88,13 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        RunOptions { tick_ns: 1_000_000_000, grace_ns: 5_000_000_000, connecting: 32, machine_busy_ns: None }
+        RunOptions {
+            tick_ns: 1_000_000_000,
+            grace_ns: 5_000_000_000,
+            silence: Duration::from_secs(60),
+            connecting: 32,
+            machine_busy_ns: None,
+        }
     }
 }
 

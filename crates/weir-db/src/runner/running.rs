@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_core::workload::schedule::Schedule;
 use weir_oltp::record::ServerRecord;
@@ -75,7 +75,7 @@ impl Running {
         let mut running = Running { shared, server, measure_from_ns: 0, span, threads: Vec::new() };
         let result = running.start_threads(&workload, &sender).and_then(|()| {
             drop(sender);
-            running.connect(&ready, stop)
+            running.connect(&ready, options.silence, stop)
         });
         if let Err(error) = result {
             running.shared.gate.open(None);
@@ -103,13 +103,13 @@ impl Running {
     }
 
     /// Collects the threads' answers.
-    fn connect(&mut self, ready: &Receiver<Ready>, stop: &Stop) -> Result<(), DbError> {
+    fn connect(&mut self, ready: &Receiver<Ready>, silence: Duration, stop: &Stop) -> Result<(), DbError> {
         let total = self.shared.spec.threads;
-        let mut connected = 0;
+        let (mut connected, mut heard) = (0, Instant::now());
         while connected < total {
             match ready.recv_timeout(LOOK_UP) {
                 Ok((index, Ok(server))) => {
-                    connected += 1;
+                    (connected, heard) = (connected + 1, Instant::now());
                     if index == 0 {
                         self.server = server;
                     }
@@ -126,6 +126,18 @@ impl Running {
                     });
                 }
                 Err(RecvTimeoutError::Timeout) if stop.requested().is_some() => return Err(DbError::Stopped),
+                Err(RecvTimeoutError::Timeout) if heard.elapsed() >= silence => {
+                    let source = DbError::Unsupported(format!(
+                        "the server gave no sign for {} s while it was made ready",
+                        silence.as_secs()
+                    ));
+                    return Err(DbError::Connections {
+                        connected,
+                        total,
+                        allowed: None,
+                        source: source.into(),
+                    });
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(DbError::Unsupported("a thread ended before it was connected".to_string()));

@@ -121,7 +121,7 @@ pub fn snapshot(connection: &mut Connection, unseen: &mut Unseen) -> Result<Snap
             continue;
         }
         match connection.query(question.sql) {
-            Ok(rows) => values.extend(rows.iter().filter_map(pair)),
+            Ok(rows) => values.extend(rows.iter().filter_map(pair).take(COUNTERS_MAX)),
             Err(error) if unseen.add(question.what, &error, question.privilege) => {}
             Err(error) => return Err(error),
         }
@@ -140,9 +140,15 @@ pub fn snapshot(connection: &mut Connection, unseen: &mut Unseen) -> Result<Snap
     Ok(Snapshot(values))
 }
 
+/// The longest name of a counter that is kept, bytes: the record has them, and a server may say anything.
+const NAME_MAX: usize = 128;
+/// The most counters of a snapshot that are kept.
+const COUNTERS_MAX: usize = 4096;
+
 fn pair(row: &Row) -> Option<(String, f64)> {
     let value = row.get(1)?.as_deref()?.parse::<f64>().ok().filter(|value| value.is_finite())?;
-    Some((row.first()?.clone()?, value))
+    let name = row.first()?.as_ref().filter(|name| name.len() <= NAME_MAX)?;
+    Some((name.clone(), value))
 }
 
 /// 15 of `PostgreSQL 15.10 (Debian …)`; 0 where there is none.

@@ -24,6 +24,31 @@ pub fn variables_that_matter(connection: &mut Connection) -> Result<BTreeMap<Str
             format!("SELECT name, current_setting(name, true) FROM pg_settings WHERE name IN ({names})")
         }
     })?;
-    let pair = |row: Vec<Option<String>>| <[Option<String>; 2]>::try_from(row).ok();
-    Ok(rows.into_iter().filter_map(pair).filter_map(|[name, value]| Some((name?, value?))).collect())
+    Ok(rows.into_iter().filter_map(|row| asked_for(dialect, row)).collect())
+}
+
+/// The longest value that is kept, bytes: the record has them, and a server may say anything.
+const VALUE_MAX: usize = 4 << 10;
+
+fn asked_for(dialect: Dialect, row: Vec<Option<String>>) -> Option<(String, String)> {
+    let [name, value] = <[Option<String>; 2]>::try_from(row).ok()?;
+    let (name, value) = (name?, value?);
+    let is_asked_for = that_matter(dialect).iter().any(|asked| asked.eq_ignore_ascii_case(&name));
+    (is_asked_for && value.len() <= VALUE_MAX).then_some((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_asked_for_is_not_kept() {
+        let row = |name: &str, value: &str| {
+            asked_for(Dialect::Postgres, vec![Some(name.to_string()), Some(value.to_string())])
+        };
+        assert_eq!(row("fsync", "on"), Some(("fsync".to_string(), "on".to_string())));
+        assert_eq!(row("other", "on"), None);
+        assert_eq!(row("fsync", &"x".repeat(VALUE_MAX + 1)), None);
+        assert_eq!(asked_for(Dialect::Postgres, vec![Some("fsync".to_string()), None]), None);
+    }
 }

@@ -46,10 +46,13 @@ pub(super) fn listener(socket: &OwnedFd) -> Option<libc::ucred> {
 
 /// Whether no other account than root, the caller and the one that listens decides what lies in a folder, or which folder it is.
 fn is_no_strangers(folder: &Path, listener: u32) -> io::Result<bool> {
-    const OTHERS_WRITE: u32 = 0o002;
+    const ALL_WRITE: u32 = 0o002;
+    const GROUP_WRITES: u32 = 0o020;
     let data = weir_fs::steady_folder(folder)?.metadata()?;
     let own = rustix::process::geteuid().as_raw();
-    Ok(data.mode() & OTHERS_WRITE == 0 && [0, own, listener].contains(&data.uid()))
+    // A group that may write there is the listener's own affair in its own folder alone.
+    let writers = if data.uid() == listener { ALL_WRITE } else { ALL_WRITE | GROUP_WRITES };
+    Ok(data.mode() & writers == 0 && [0, own, listener].contains(&data.uid()))
 }
 
 /// A connected socket.

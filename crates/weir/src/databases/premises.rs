@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use weir_core::printable;
 use weir_core::units::Bytes;
 use weir_db::credentials::Login;
 use weir_db::database::{self, Holding, Missing, Need};
@@ -27,6 +28,8 @@ pub struct Premises {
     pub exists: bool,
     /// Where the data lie, if that is on this machine; through `/proc/PID/root` where the server has a root of its own.
     pub data_dir: Option<PathBuf>,
+    /// Whether that folder is the server's beyond its word.
+    is_its_own: bool,
 }
 
 impl Premises {
@@ -42,14 +45,20 @@ impl Premises {
             Err(error) if database::is_missing(&error) => (outside(server::first(&login)?, &login)?, false),
             Err(error) => return Err(server::not_connected(error, &login)),
         };
-        let data_dir = place::find(&Host::live(), server::first(&login)?, &mut connection).data;
-        Ok(Premises { login, connection, exists, data_dir })
+        let home = place::find(&Host::live(), server::first(&login)?, &mut connection);
+        Ok(Premises { login, connection, exists, data_dir: home.data, is_its_own: home.is_its_own })
     }
 
     /// The folder of the data where something may be written beside them. Not through another process's root: whoever
     /// rules there could lead the path anywhere.
     pub fn data_here(&self) -> Option<PathBuf> {
-        self.data_dir.clone().filter(|dir| !dir.starts_with("/proc"))
+        let data = self.data_dir.as_ref().filter(|dir| !dir.starts_with("/proc"))?;
+        if !self.is_its_own {
+            let data = printable::line(&data.to_string_lossy()).into_owned();
+            say!("weir: writes nothing in {data}: the server names it, and its account does not own it");
+            return None;
+        }
+        Some(data.clone())
     }
 
     /// The first server.

@@ -16,6 +16,9 @@ use crate::servers;
 /// Between two looks at how much a server has still to flush.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Settings are in force while it is asked: a server that never answers must not keep them so.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
 /// Does something beside transactions that go on until it is done, but no longer than `longest`; `number` gives them keys of
 /// their own.
 pub fn beside<T>(
@@ -71,7 +74,8 @@ pub fn settle(
 /// Looks on; whether it has settled.
 fn settled(server: &Server, longest: Duration, stop: &Stop) -> Result<bool, String> {
     let failed = |error| format!("cannot read the server's counters: {error}");
-    let mut connection = Connection::open(server).map_err(failed)?;
+    let mut connection = Connection::open(&Server { answer_timeout: Some(ANSWER_WITHIN), ..server.clone() })
+        .map_err(failed)?;
     let variables = variables_that_matter(&mut connection).map_err(failed)?;
     let (mut settling, mut unseen) = (Settling::default(), Unseen::default());
     let looks = longest.as_nanos() / LOOK.as_nanos();

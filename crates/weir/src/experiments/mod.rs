@@ -21,6 +21,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use weir_core::printable;
 use weir_core::result::Record;
 use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
@@ -179,7 +180,8 @@ fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experime
 /// Says what will be changed before anything is.
 fn announce(experiment: &Experiment, arms: &[Arm]) {
     let budget = Nanos(experiment.budget_ns);
-    say!("weir: {}, goal {}, at most {budget}", experiment.design, experiment.goal);
+    let place = printable::line(&experiment.conduct.place).into_owned();
+    say!("weir: {}, goal {}, at most {budget}, in {place}", experiment.design, experiment.goal);
     for found in &experiment.found {
         let settings = arms.iter().flat_map(|arm| &arm.settings);
         let mut values: Vec<String> =

@@ -1,5 +1,6 @@
 //! Where the server is: its processes and the folder of its data, where these are on this machine.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use weir_db::connection::Connection;
@@ -16,6 +17,8 @@ pub struct Home {
     pub process: Option<u32>,
     /// The folder of its data.
     pub data: Option<PathBuf>,
+    /// Whether that folder is the server's beyond its word: then something may be written there because of it.
+    pub is_its_own: bool,
     /// Sentences: what could not be found.
     pub unseen: Vec<String>,
 }
@@ -46,7 +49,18 @@ pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
         }
         Err(error) => home.unseen.push(format!("the device of the data: {error}")),
     }
+    home.is_its_own = home.data.as_deref().is_some_and(|folder| is_its_own(host, home.process, folder));
     home
+}
+
+/// A server may name any folder. Whoever is not root writes only where they may anyway; root, where the account of the server's
+/// process owns the folder.
+fn is_its_own(host: &Host, process: Option<u32>, folder: &Path) -> bool {
+    if !rustix::process::geteuid().is_root() {
+        return true;
+    }
+    let owner = folder.metadata().ok().map(|facts| facts.uid());
+    owner.is_some() && process.and_then(|process| host.effective_account_of(process)) == owner
 }
 
 /// The folder that the server names, as this process reaches it: a server in a container or a chroot has a root of its own.
