@@ -33,6 +33,10 @@ no_settings_of_others() {
   [ "$(id -u)" = 0 ] || return 0
   while [ "$folder" != / ]; do
     folder=$(dirname "$folder")
+    # It looks again each time it starts: later ones are seen by nobody.
+    case $(stat -c %a "$folder") in
+      *[2367]) say "warning: any account can make settings for cargo in $folder: root had better build below a folder of its own" ;;
+    esac
     for name in .cargo rust-toolchain rust-toolchain.toml; do
       owner=$(stat -c %u "$folder/$name" 2>/dev/null) || continue
       [ "$owner" = 0 ] || [ "$owner" = "$(stat -c %u .)" ] ||

@@ -194,7 +194,9 @@ fn every_rule_complains_about_a_bad_input() {
     let skipped = format!("#[test]\n#[{}]\nfn a() {{}}\n", "ignore");
     let hidden = format!("//! A.\nfn f() {{ {} {{ g() }} }}\n", "unsafe");
     let open_port = "kind: DaemonSet\n- --metrics=0.0.0.0:9751\n---\nkind: NetworkPolicy\n- port: 80\n";
-    let cases: [(&str, &str, &str); 19] = [
+    let mounts = "//! A.\nfn f() { fs::read_to_string(\"/proc/self/mounts\"); }\n";
+    let cases: [(&str, &str, &str); 20] = [
+        ("crates/weir-kernel/src/a.rs", mounts, "others choose bytes"),
         ("crates/weir/src/settings/a.rs", "//! A.\nuse crate::cmd::tune;\n", "settings may not use cmd"),
         ("crates/weir/src/settings/a.rs", "//! A.\nuse std::fs::read;\n", "may not name std::fs"),
         ("crates/weir/src/doctor/a.rs", "//! A.\nuse crate::{cli, failure};\n", "doctor may not use cli"),
@@ -368,6 +370,7 @@ fn rust(path: &str, text: &str) -> Vec<String> {
     }
     complaints.extend(module_edges(path, &code));
     complaints.extend(reads(path, &code));
+    complaints.extend(strict_reads(path, &code));
     complaints.extend(root_tests(&code));
     complaints
 }
@@ -402,6 +405,16 @@ fn reads(path: &str, code: &str) -> Vec<String> {
     let is_pure = PURE_MODULES.iter().any(|module| path.starts_with(module));
     let named = READS.iter().filter(|what| is_pure && code.contains(**what));
     named.map(|what| format!("this module is pure and may not name {what}: read in inputs")).collect()
+}
+
+/// Files of the kernel in which any account chooses bytes, read so that one that is no UTF-8 is an error.
+fn strict_reads(path: &str, code: &str) -> Vec<String> {
+    const CHOSEN: [&str; 6] = ["/mounts\"", "/mountinfo\"", "/stat\"", "/status\"", "/comm\"", "/cmdline\""];
+    let code =
+        if path.contains("/src/") { code.split("#[cfg(test)]").next().unwrap_or_default() } else { "" };
+    let strict = code.lines().filter(|line| line.contains("fs::read_to_string("));
+    let named = strict.filter_map(|line| CHOSEN.iter().find(|name| line.contains(**name)));
+    named.map(|name| format!("others choose bytes of {name}: weir_fs::read_lossily reads it")).collect()
 }
 
 /// The path inside a crate that has a table, and the table.

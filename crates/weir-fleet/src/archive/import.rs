@@ -17,7 +17,7 @@ use weir_store::covered::Covered;
 use weir_store::facts;
 use weir_store::hours::{Hours, times};
 
-use super::{Locked, OF_A_HOST, names, rows};
+use super::{Locked, OF_A_HOST, names, partitions, rows};
 
 /// The folder with what was imported, a file for each host.
 const KEPT: &str = "imported";
@@ -49,8 +49,22 @@ enum Holds {
 #[derive(Debug)]
 pub struct Source {
     host: String,
-    folder: PathBuf,
+    /// The folder that was named.
+    named: PathBuf,
+    /// Its place below that, reached without following a link.
+    below: String,
     files: Vec<(String, Holds)>,
+}
+
+impl Source {
+    fn folder(&self) -> PathBuf {
+        self.named.join(&self.below)
+    }
+
+    fn open(&self) -> io::Result<Dir> {
+        let named = Dir::open(&self.named)?;
+        if self.below.is_empty() { Ok(named) } else { named.subdir(&self.below) }
+    }
 }
 
 /// What an import brought.
@@ -82,12 +96,9 @@ fn holds(name: &str) -> Option<Holds> {
     }
 }
 
-fn source(host: &str, folder: &Path) -> io::Result<Option<Source>> {
-    let files: Vec<(String, Holds)> = names(&Dir::open(folder)?)?
-        .into_iter()
-        .filter_map(|name| holds(&name).map(|holds| (name, holds)))
-        .collect();
-    Ok((!files.is_empty()).then(|| Source { host: host.to_string(), folder: folder.to_path_buf(), files }))
+fn held(folder: &Dir) -> io::Result<Vec<(String, Holds)>> {
+    let held = names(folder)?.into_iter().filter_map(|name| holds(&name).map(|holds| (name, holds)));
+    Ok(held.collect())
 }
 
 /// Folders of recorders, and single files of theirs, of one host.
@@ -99,24 +110,22 @@ pub fn sources(host: &str, paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     let mut all = Vec::new();
     for path in paths {
         let cannot = |error: io::Error| usage(format!("cannot read {}: {error}", path.display()), "");
-        let found = if std::fs::metadata(path).map_err(cannot)?.is_dir() {
-            source(host, path).map_err(cannot)?
+        let (folder, files) = if std::fs::metadata(path).map_err(cannot)?.is_dir() {
+            (path.as_path(), Dir::open(path).and_then(|folder| held(&folder)).map_err(cannot)?)
         } else {
             let folder =
                 path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let file = name(path).and_then(|name| holds(&name).map(|holds| (name, holds)));
-            file.map(|file| Source {
-                host: host.to_string(),
-                folder: folder.to_path_buf(),
-                files: vec![file],
-            })
+            (folder, file.into_iter().collect())
         };
-        all.push(found.ok_or_else(|| {
-            usage(
+        if files.is_empty() {
+            return Err(usage(
                 format!("{} holds nothing of weir recorder's", path.display()),
                 "expected its archive, or files called TABLE.parquet from `weir recorder export`",
-            )
-        })?);
+            ));
+        }
+        let (host, named) = (host.to_string(), folder.to_path_buf());
+        all.push(Source { host, named, below: String::new(), files });
     }
     Ok(all)
 }
@@ -126,24 +135,21 @@ pub fn sources(host: &str, paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
 /// # Errors
 /// Those of reading folders.
 pub fn pulled(results: &Path) -> anyhow::Result<Vec<Source>> {
-    let mut all = Vec::new();
-    let below = |folder: &Path, key: &str| -> io::Result<Vec<(String, PathBuf)>> {
-        let open = match Dir::open(folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            opened => opened?,
-        };
-        let found = names(&open)?
-            .into_iter()
-            .filter_map(|name| Some((name.strip_prefix(key)?.to_string(), folder.join(&name))));
-        Ok(found.collect())
+    let root = match Dir::open(results) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened?,
     };
-    for (_, kind) in below(results, "kind=")? {
-        for (_, day) in below(&kind, "date=")? {
-            for (host, folder) in below(&day, "host=")? {
-                all.extend(source(&host, &folder)?);
-            }
+    let mut all = Vec::new();
+    partitions(&root, &mut |[kind, day, host], folder| {
+        let are_keys = kind.starts_with("kind=") && day.starts_with("date=");
+        let Some(name) = host.strip_prefix("host=").filter(|_| are_keys) else { return Ok(()) };
+        let files = held(folder)?;
+        if !files.is_empty() {
+            let below = format!("{kind}/{day}/{host}");
+            all.push(Source { host: name.to_string(), named: results.to_path_buf(), below, files });
         }
-    }
+        Ok(())
+    })?;
     Ok(all)
 }
 
@@ -157,7 +163,7 @@ impl Locked<'_> {
         let mut sum = Imported::default();
         for source in sources {
             if let Err(error) = self.source(source, &kept, &mut sum) {
-                say!("{}: cannot be imported: {error:#}", source.folder.display());
+                say!("{}: cannot be imported: {error:#}", source.folder().display());
                 sum.damaged += source.files.len();
             }
         }
@@ -165,7 +171,7 @@ impl Locked<'_> {
     }
 
     fn source(&self, source: &Source, kept: &Dir, sum: &mut Imported) -> anyhow::Result<()> {
-        let folder = Dir::open(&source.folder)?;
+        let folder = source.open()?;
         let read = |name: &str, table| rows(&folder, name, table, OF_A_HOST);
         let machine = source.files.iter().filter(|(_, holds)| *holds == Holds::Table(Event::TABLE));
         let machine = machine.filter_map(|(name, _)| machine_of(&read(name, Event::TABLE).ok()?)).next();
@@ -198,7 +204,7 @@ impl Locked<'_> {
                     }
                 }
                 Err(why) => {
-                    say!("{}: {why}", source.folder.join(name).display());
+                    say!("{}: {why}", source.folder().join(name).display());
                     sum.damaged += 1;
                 }
             }
@@ -207,7 +213,7 @@ impl Locked<'_> {
             let left_out = hours.left_out();
             say!(
                 "{}: {left_out} rows left out, whose counts are below zero, whose times cannot be, or whose names are too long",
-                source.folder.display()
+                source.folder().display()
             );
         }
         sum.files += files;

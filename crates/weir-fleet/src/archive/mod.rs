@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use weir_archive::parquet::{self, FOOTER_MAX, Writer};
 use weir_archive::{Batch, Table};
 use weir_cli::failure::lacking;
@@ -200,31 +201,52 @@ impl Archive {
 
 /// The files in the folders of tables, and whether one went meanwhile.
 fn listed(root: &Dir) -> io::Result<(Vec<Stored>, bool)> {
-    let (mut files, mut gone) = (Vec::new(), false);
-    let mut there = |opened: io::Result<Dir>| {
-        gone |= opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        opened.ok()
-    };
-    let mut folders = Vec::new();
-    for kind in names(root)? {
-        let Some(kinds) = there(root.subdir(&kind)) else { continue };
-        for day in names(&kinds)? {
-            let Some(days) = there(kinds.subdir(&day)) else { continue };
-            for host in names(&days)? {
-                let Some(place) = Place::parse(&kind, &day, &host) else { continue };
-                folders.extend(there(days.subdir(&host)).map(|folder| (place, folder)));
-            }
-        }
-    }
-    for (place, folder) in folders {
-        for name in names(&folder)?.into_iter().filter(|name| name.ends_with(".parquet")) {
+    let (mut files, mut file_gone) = (Vec::new(), false);
+    let folder_gone = partitions(root, &mut |[kind, day, host], folder| {
+        let Some(place) = Place::parse(kind, day, host) else { return Ok(()) };
+        for name in names(folder)?.into_iter().filter(|name| name.ends_with(".parquet")) {
             match folder.open_file(&name, Access::Read).and_then(|file| file.metadata()) {
                 Ok(length) => files.push(Stored { place: place.clone(), name, bytes: length.len() }),
-                Err(error) => gone |= error.kind() == io::ErrorKind::NotFound,
+                Err(error) if is_short_of_files(&error) => return Err(error),
+                Err(error) => file_gone |= error.kind() == io::ErrorKind::NotFound,
+            }
+        }
+        Ok(())
+    })?;
+    Ok((files, file_gone || folder_gone))
+}
+
+/// Gives each folder three levels down, such as `kind=…/date=…/host=…`, with its names; whether one went meanwhile. Links, and what
+/// is no folder, do not count. Few are open at a time, since there may be many thousand.
+fn partitions(root: &Dir, each: &mut dyn FnMut([&str; 3], &Dir) -> io::Result<()>) -> io::Result<bool> {
+    let mut gone = false;
+    let mut below = |folder: &Dir, name: &str| match folder.subdir(name) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if is_short_of_files(&error) => Err(error),
+        Err(error) => {
+            gone |= error.kind() == io::ErrorKind::NotFound;
+            Ok(None)
+        }
+    };
+    for kind in names(root)? {
+        let Some(kinds) = below(root, &kind)? else { continue };
+        for day in names(&kinds)? {
+            let Some(days) = below(&kinds, &day)? else { continue };
+            for host in names(&days)? {
+                if let Some(folder) = below(&days, &host)? {
+                    each([&kind, &day, &host], &folder)?;
+                }
             }
         }
     }
-    Ok((files, gone))
+    Ok(gone)
+}
+
+/// Then what is there would be left out without a word.
+fn is_short_of_files(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Names in a folder, those of files in the making left out.

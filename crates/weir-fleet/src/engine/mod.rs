@@ -14,6 +14,7 @@ use datafusion::prelude::{DataFrame, SQLOptions, SessionContext};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{self, Query, SetExpr};
 use datafusion::sql::sqlparser::dialect::DatabricksDialect;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use weir_cli::failure::{lacking, usage};
 
 use crate::archive::Stored;
@@ -65,6 +66,7 @@ pub struct Asked<'a> {
 /// # Errors
 /// Those of the engine, in its words.
 pub fn ask(origin: &Origin, files: &[Stored], asked: &Asked<'_>, limits: &Limits) -> Result<Answer, Failed> {
+    open_many_files();
     // Each thread takes memory of its own for what it sorts and adds up.
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let threads = threads.min(limits.memory_bytes / BYTES_PER_THREAD).max(1);
@@ -91,6 +93,13 @@ pub fn ask(origin: &Origin, files: &[Stored], asked: &Asked<'_>, limits: &Limits
         Broken::Rows(Unfit::Arrow(error)) => failed(&error.into()),
         Broken::Rows(Unfit::TooMuch) => Failed::Other(lacking(too_much(), SMALLER_HINT)),
     })
+}
+
+/// The engine opens the files of a table all at once; a shell allows a thousand, and more to who asks.
+fn open_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused, the engine says which file it could not open.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Its plan. What stands deep inside is seen by it: nothing but a question passes.

@@ -44,6 +44,9 @@ fn first_range(text: &str) -> Option<(&str, &str, &str)> {
     (!is_address).then(|| (&text[..start], inner, &text[end + 1..]))
 }
 
+/// The most digits of a number in a range.
+const DIGITS_MAX: usize = 20;
+
 fn range(inner: &str) -> Option<Vec<String>> {
     let parts: Vec<&str> = inner.split([':', '-']).collect();
     let (first, last, step) = match parts[..] {
@@ -54,7 +57,7 @@ fn range(inner: &str) -> Option<Vec<String>> {
     if let (Ok(from), Ok(to)) = (first.parse::<usize>(), last.parse::<usize>()) {
         // Ansible's rule: a first number with a leading zero gives every number its width.
         let width = if first.starts_with('0') { first.len() } else { 0 };
-        let fits = from <= to && to - from <= HOSTS_MAX;
+        let fits = from <= to && to - from <= HOSTS_MAX && width <= DIGITS_MAX;
         return fits.then(|| (from..=to).step_by(step).map(|n| format!("{n:0width$}")).collect());
     }
     let letter = |text: &str| text.parse::<char>().ok().filter(char::is_ascii_alphabetic);
@@ -109,5 +112,6 @@ mod tests {
         {
             assert!(expanded(bad).is_err(), "{bad}");
         }
+        assert!(expanded(&format!("db[{}:3]", "0".repeat(70_000))).is_err());
     }
 }

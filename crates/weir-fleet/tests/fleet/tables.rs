@@ -325,3 +325,37 @@ fn without_tables_it_says_how_to_get_some() {
     let ran = fleet.run(&["import"]);
     assert!(ran.code == Some(2) && ran.err.contains("--host NAME PATH"), "{}", ran.err);
 }
+
+/// The folder of results may lie in one of another account's, which then decides what lies in it, but for where.
+#[test]
+fn an_import_of_what_was_pulled_follows_no_link() {
+    let fleet = Fleet::new();
+    fleet.recorder("elsewhere", 1, 100_000, "m1");
+    let day = fleet.path("results/kind=recorder/date=2026-11-25");
+    fs::create_dir_all(&day).unwrap();
+    std::os::unix::fs::symlink(fleet.path("elsewhere"), day.join("host=db1")).unwrap();
+    fleet.run(&["import"]);
+    assert!(!fleet.path("results/store/kind=stages").exists());
+    fs::remove_file(day.join("host=db1")).unwrap();
+    fs::rename(fleet.path("elsewhere"), day.join("host=db1")).unwrap();
+    fleet.run(&["import"]).says(0, &["1 host"]);
+    assert!(fleet.files() > 0);
+}
+
+#[test]
+fn more_hosts_than_a_process_may_open_files_are_all_asked() {
+    let fleet = Fleet::new();
+    let fact = |n: u32| weir_store::tables::Fact {
+        host: format!("db{n}"),
+        ts: BEGIN_S,
+        device: String::new(),
+        name: "kernel".into(),
+        value: "6.12".into(),
+    };
+    crate::engines::put(&fleet, &(0..400).map(fact).collect::<Vec<_>>(), |row| (row.host.clone(), row.ts));
+    let mut few = Command::new("sh");
+    few.args(["-c", "ulimit -Sn 128; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_weir-fleet")]);
+    few.args(["sql", "--json", "SELECT COUNT(DISTINCT host) AS n FROM facts"]);
+    let ran = Ran::of(few.env("WEIR_FLEET", fleet.path("results")).output().unwrap());
+    assert_eq!((ran.code, ran.out.contains("400")), (Some(0), true), "{} {}", ran.out, ran.err);
+}

@@ -51,7 +51,7 @@ fn is_device_name(stem: &str) -> bool {
 /// The wall clock less the recording's clock is when the machine booted: blktrace's is CLOCK_MONOTONIC.
 fn is_of_this_boot(item: &Item, root: &Path) -> bool {
     let Item::WallClock { time_ns, wall_ns } = item else { return false };
-    let Ok(stat) = fs::read_to_string(root.join("proc/stat")) else { return false };
+    let Ok(stat) = weir_fs::read_lossily(root.join("proc/stat")) else { return false };
     let booted = stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok());
     let (Some(booted_s), Some(recorded_ns)) = (booted, wall_ns.checked_sub(*time_ns)) else { return false };
     recorded_ns.abs_diff(booted_s.saturating_mul(1_000_000_000)) <= BOOT_TOLERANCE_NS
