@@ -212,6 +212,24 @@ fn what_hangs_at_the_end_is_left_behind_and_said() {
     assert!(record.intervals.last().unwrap().oldest_ns >= 100_000_000, "the hang shows in the last interval");
 }
 
+/// What is set for the time of a run would stay set for as long as the server likes.
+#[test]
+fn a_server_that_makes_no_connection_stand_ends_the_run_before_it_begins() {
+    let fake = Fake {
+        open: |opened| {
+            if opened > 1 {
+                std::thread::sleep(Duration::from_secs(60));
+            }
+            Ok(())
+        },
+        ..Fake::new(|_| Ok(CHANGED))
+    };
+    let options = RunOptions { silence: Duration::from_millis(100), ..RunOptions::default() };
+    let ran = run_workload(&spec(), Arc::new(fake), &options, &mut Silent, &Stop::default());
+    let error = ran.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("2 of 4 connections") && error.contains("no sign"), "{error}");
+}
+
 #[test]
 fn a_request_to_stop_keeps_what_was_measured() {
     struct StopAt(Stop);
