@@ -409,7 +409,16 @@ fn reads(path: &str, code: &str) -> Vec<String> {
 
 /// Files of the kernel in which any account chooses bytes, read so that one that is no UTF-8 is an error.
 fn strict_reads(path: &str, code: &str) -> Vec<String> {
-    const CHOSEN: [&str; 6] = ["/mounts\"", "/mountinfo\"", "/stat\"", "/status\"", "/comm\"", "/cmdline\""];
+    const CHOSEN: [&str; 8] = [
+        "/mounts\"",
+        "/mountinfo\"",
+        "/stat\"",
+        "/status\"",
+        "/comm\"",
+        "/cmdline\"",
+        "/etc/passwd\"",
+        "/etc/group\"",
+    ];
     let code =
         if path.contains("/src/") { code.split("#[cfg(test)]").next().unwrap_or_default() } else { "" };
     let strict = code.lines().filter(|line| line.contains("fs::read_to_string("));

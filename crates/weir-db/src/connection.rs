@@ -49,6 +49,14 @@ impl Connection {
         }
     }
 
+    /// The account at the other end, where that can be told beyond the server's word.
+    pub fn serving_account(&self) -> Option<u32> {
+        match self {
+            Connection::MySql(it) => it.serving_account(),
+            Connection::Postgres(it) => it.serving_account(),
+        }
+    }
+
     /// Whether this connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         match self {

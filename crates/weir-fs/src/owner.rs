@@ -91,8 +91,9 @@ fn judged(data: &Metadata) -> Result<(), Distrust> {
 /// Whose it is, or that it is not known.
 pub(crate) fn served(file: &File) -> io::Result<()> {
     // Where there is no /proc there are no accounts beside this one either: a chroot, the first moments of a boot.
-    let Ok(about) = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())) else {
-        return Ok(());
+    let about = match fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        about => about?,
     };
     let mount = about.lines().find_map(|line| line.strip_prefix("mnt_id:")).unwrap_or_default();
     let mounts = crate::read_lossily("/proc/self/mountinfo")?;

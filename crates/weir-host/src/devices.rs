@@ -37,7 +37,7 @@ impl Host {
     /// Whether a path, as it is written, leads through what a server or another account's program serves: it may leave whoever asks
     /// it waiting for ever.
     pub fn is_served(&self, path: &Path) -> bool {
-        leads_through_served(path, &self.mounts().unwrap_or_default())
+        self.mounts().map_or(true, |mounts| leads_through_served(path, &mounts))
     }
 
     /// The same, as the kernel tells them.

@@ -1,9 +1,12 @@
 //! The cgroup whose limits hold what a process writes past the page cache.
 
+use std::io;
+
 use weir_core::target::DeviceNumber;
 use weir_knobs::{KnobName, Scope};
 
 use crate::cgroup::{self, BLKIO, folders};
+use crate::error::HostError;
 use crate::host::Host;
 
 /// Groups below a cgroup that are looked through.
@@ -86,7 +89,16 @@ impl Host {
         let mut next = 0;
         while let Some(folder) = folders.get(next).cloned() {
             next += 1;
-            let listed = self.tree.text(&format!("{folder}/cgroup.procs")).unwrap_or_default();
+            let listed = match self.tree.text(&format!("{folder}/cgroup.procs")) {
+                // It went meanwhile, or is of threads, whose processes are listed above it.
+                Err(HostError::Io { error, .. })
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported) =>
+                {
+                    String::new()
+                }
+                // So may be a path that is too long: who is in there is not known.
+                listed => listed.ok()?,
+            };
             found.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));
             if group.version == 2 {
                 let known = folders.len();

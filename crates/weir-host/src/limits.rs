@@ -30,7 +30,7 @@ pub(crate) fn parse_limit(text: &str, name: &str) -> Result<Option<u64>, BadLine
 }
 
 /// The line `Uid:` holds four ids: real, effective, saved, file system.
-pub(crate) fn parse_effective_user(text: &str) -> Result<u32, BadLine> {
+fn parse_effective_user(text: &str) -> Result<u32, BadLine> {
     let found =
         text.lines().enumerate().find_map(|(index, line)| Some((index + 1, line.strip_prefix("Uid:")?)));
     let (line, ids) = found.ok_or_else(|| BadLine::new(text.lines().count(), "Uid:", "end of file"))?;

@@ -54,8 +54,7 @@ fn uses(host: &Host, name: &str) -> Result<Vec<String>, HostError> {
     for device in std::iter::once(name.to_string()).chain(partitions) {
         let number = block::number_of(&host.tree, &device)?;
         let holds = |path: &str| is_device(Path::new(path), number);
-        // What a FUSE mount names as its source is anybody's choice, and may never answer.
-        let stands_on = |m: &Mount| m.number == number || (!m.kind.starts_with("fuse") && holds(&m.source));
+        let stands_on = |m: &Mount| m.number == number || (!is_anothers(m) && holds(&m.source));
         for mount in mounts.iter().filter(|mount| stands_on(mount)) {
             reasons.push(format!("{device} is mounted on {} ({})", mount.mount_point, mount.kind));
         }
@@ -67,6 +66,13 @@ fn uses(host: &Host, name: &str) -> Result<Vec<String>, HostError> {
         }
     }
     Ok(reasons)
+}
+
+/// Whether another account mounted it, by FUSE: its source is that account's choice, and may never answer.
+fn is_anothers(mount: &Mount) -> bool {
+    let maker = mount.super_option("user_id").and_then(|account| account.parse::<u32>().ok());
+    let own = rustix::process::geteuid().as_raw();
+    mount.kind.starts_with("fuse") && maker.is_some_and(|maker| maker != 0 && maker != own)
 }
 
 fn is_device(path: &Path, number: weir_core::target::DeviceNumber) -> bool {

@@ -13,7 +13,6 @@ use weir_oltp::limits::OffCpu;
 use crate::cpu::parse_cpu_list;
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
-use crate::limits::parse_effective_user;
 
 /// Open files of a process that are looked at: one may have a million, and a guard asks every second.
 const FILES_MAX: usize = 1024;
@@ -110,11 +109,6 @@ impl Host {
     pub fn account_of(&self, process: u32) -> Option<u32> {
         let folder = self.tree.real(&format!("/proc/{process}"));
         folder.metadata().ok().map(|facts| facts.uid())
-    }
-
-    /// The account by whose rights a process acts, also where the kernel keeps its files of `/proc` for root.
-    pub fn effective_account_of(&self, process: u32) -> Option<u32> {
-        self.tree.parsed(&format!("/proc/{process}/status"), parse_effective_user).ok()
     }
 
     /// The account of a process where it is one's alone: the one that it acts as is the one that started it, and, where that is

@@ -52,7 +52,7 @@ impl Around {
         };
         let variables: BTreeMap<String, String> = std::env::vars_os().filter_map(text).collect();
         let uid = rustix::process::geteuid().as_raw();
-        let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let passwd = weir_fs::read_lossily("/etc/passwd").unwrap_or_default();
         let account = account(&passwd, uid);
         // HOME counts more than the account's own folder, as for every client.
         let home = variables.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);

@@ -71,6 +71,11 @@ impl Connection {
         self.packets.wire.listener()
     }
 
+    /// The account at the other end, where that can be told.
+    pub fn serving_account(&self) -> Option<u32> {
+        self.packets.wire.serving_account()
+    }
+
     /// Whether this connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.packets.wire.is_encrypted()

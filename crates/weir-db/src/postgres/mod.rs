@@ -72,6 +72,11 @@ impl Connection {
         self.wire.listener()
     }
 
+    /// The account at the other end, where that can be told.
+    pub fn serving_account(&self) -> Option<u32> {
+        self.wire.serving_account()
+    }
+
     /// Whether this connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.wire.is_encrypted()

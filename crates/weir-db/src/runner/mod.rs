@@ -77,21 +77,24 @@ pub struct RunOptions {
     pub tick_ns: u64,
     /// A statement that still runs so long after the end is cancelled, and left behind after as long again.
     pub grace_ns: u64,
-    /// The longest time in which no further connection stands: what is set for the time of a run must not wait for a server that
-    /// never answers.
-    pub silence: Duration,
+    /// All connections stand within this, and a tenth of a second more for each: what is set for the time of a run must not wait for
+    /// a server that never answers.
+    pub ready_within: Duration,
     /// Threads that connect at the same time.
     pub connecting: u32,
     /// Time all processors have spent on anything but idling, in ns, if the machine says.
     pub machine_busy_ns: Option<fn() -> Option<u64>>,
 }
 
+/// For what is asked before a run, too.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
 impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {
             tick_ns: 1_000_000_000,
             grace_ns: 5_000_000_000,
-            silence: Duration::from_secs(60),
+            ready_within: READY_WITHIN,
             connecting: 32,
             machine_busy_ns: None,
         }

@@ -27,6 +27,9 @@ const START_DELAY_PER_THREAD_NS: u64 = 20_000;
 /// How often somebody who waits for connections looks whether to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
+/// For each connection, beyond what all have to come to stand.
+const EACH: Duration = Duration::from_millis(100);
+
 /// When a run does not come to its start: who is still connecting then, against a server that does not answer, is
 /// left behind.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -75,7 +78,7 @@ impl Running {
         let mut running = Running { shared, server, measure_from_ns: 0, span, threads: Vec::new() };
         let result = running.start_threads(&workload, &sender).and_then(|()| {
             drop(sender);
-            running.connect(&ready, options.silence, stop)
+            running.connect(&ready, options.ready_within, stop)
         });
         if let Err(error) = result {
             running.shared.gate.open(None);
@@ -103,13 +106,14 @@ impl Running {
     }
 
     /// Collects the threads' answers.
-    fn connect(&mut self, ready: &Receiver<Ready>, silence: Duration, stop: &Stop) -> Result<(), DbError> {
+    fn connect(&mut self, ready: &Receiver<Ready>, within: Duration, stop: &Stop) -> Result<(), DbError> {
         let total = self.shared.spec.threads;
-        let (mut connected, mut heard) = (0, Instant::now());
+        let within = within + EACH * total;
+        let (mut connected, begun) = (0, Instant::now());
         while connected < total {
             match ready.recv_timeout(LOOK_UP) {
                 Ok((index, Ok(server))) => {
-                    (connected, heard) = (connected + 1, Instant::now());
+                    connected += 1;
                     if index == 0 {
                         self.server = server;
                     }
@@ -126,10 +130,10 @@ impl Running {
                     });
                 }
                 Err(RecvTimeoutError::Timeout) if stop.requested().is_some() => return Err(DbError::Stopped),
-                Err(RecvTimeoutError::Timeout) if heard.elapsed() >= silence => {
+                Err(RecvTimeoutError::Timeout) if begun.elapsed() >= within => {
                     let source = DbError::Unsupported(format!(
-                        "the server gave no sign for {} s while it was made ready",
-                        silence.as_secs()
+                        "the server did not make more stand in {} s",
+                        within.as_secs()
                     ));
                     return Err(DbError::Connections {
                         connected,

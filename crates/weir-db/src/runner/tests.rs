@@ -224,10 +224,10 @@ fn a_server_that_makes_no_connection_stand_ends_the_run_before_it_begins() {
         },
         ..Fake::new(|_| Ok(CHANGED))
     };
-    let options = RunOptions { silence: Duration::from_millis(100), ..RunOptions::default() };
+    let options = RunOptions { ready_within: Duration::from_millis(100), ..RunOptions::default() };
     let ran = run_workload(&spec(), Arc::new(fake), &options, &mut Silent, &Stop::default());
     let error = ran.err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains("2 of 4 connections") && error.contains("no sign"), "{error}");
+    assert!(error.contains("2 of 4 connections") && error.contains("did not make more stand"), "{error}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Account {
             Dialect::MySql => ["mysql", "nobody"],
             Dialect::Postgres => ["postgres", "nobody"],
         };
-        let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let passwd = weir_fs::read_lossily("/etc/passwd").unwrap_or_default();
         let (uid, gid) = names
             .iter()
             .find_map(|name| of_name(&passwd, name))
@@ -206,8 +206,8 @@ fn done(status: i64) -> io::Result<()> {
 
 /// Whether an account, a group, a range of them or a process has this number.
 fn is_used(id: u32) -> bool {
-    let accounts = ["/etc/passwd", "/etc/group"].map(|path| fs::read_to_string(path).unwrap_or_default());
-    let ranges = ["/etc/subuid", "/etc/subgid"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let accounts = ["/etc/passwd", "/etc/group"].map(|path| weir_fs::read_lossily(path).unwrap_or_default());
+    let ranges = ["/etc/subuid", "/etc/subgid"].map(|path| weir_fs::read_lossily(path).unwrap_or_default());
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     accounts.iter().any(|text| has_number(text, id))
         || ranges.iter().any(|text| has_range(text, id))

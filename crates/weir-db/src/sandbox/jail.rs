@@ -128,7 +128,7 @@ impl Jail {
         }
         if let Some(memory) = memory.filter(|_| account.is_other()) {
             let known =
-                ["/etc/passwd", "/etc/group"].map(|path| fs::read_to_string(path).unwrap_or_default());
+                ["/etc/passwd", "/etc/group"].map(|path| weir_fs::read_lossily(path).unwrap_or_default());
             jail.accounts(&memory, tree, account, known)?;
         }
         jail.steps.push(Step::Processes(c"/proc".to_owned()));

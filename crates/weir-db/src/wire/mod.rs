@@ -120,6 +120,17 @@ impl Wire {
         u32::try_from(process).ok().filter(|process| *process > 0)
     }
 
+    /// The account at the other end, by the kernel's word, where that is one of this machine. By TCP never root's: what root
+    /// listens with may pass on to anybody.
+    pub fn serving_account(&self) -> Option<u32> {
+        match self.place {
+            Place::Unix(_) => socket::listener(&self.socket).map(|listener| listener.uid),
+            Place::Tcp { .. } => {
+                socket::account_at_the_other_end(&self.socket).filter(|account| *account != 0)
+            }
+        }
+    }
+
     /// Whether it is a Unix socket.
     pub fn is_local(&self) -> bool {
         matches!(self.place, Place::Unix(_))

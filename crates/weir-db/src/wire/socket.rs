@@ -1,7 +1,8 @@
 //! Sockets: made, connected within a time, told not to wait for more to send.
 
-use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
     let Some(peer) = listener(socket) else { return false };
     let own = rustix::process::geteuid().as_raw();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    peer.uid == 0 || peer.uid == own || is_no_strangers(folder, peer.uid).unwrap_or(false)
+    peer.uid == 0 || peer.uid == own || is_no_strangers(folder, peer.uid, peer.gid).unwrap_or(false)
 }
 
 /// Who listens at a Unix socket. The process is 0 where it is none of this namespace, which rustix's type cannot say.
@@ -44,14 +45,51 @@ pub(super) fn listener(socket: &OwnedFd) -> Option<libc::ucred> {
     (status == 0).then_some(found)
 }
 
+/// Who has the other end of a connection by TCP within this machine; `None` where it leads elsewhere.
+pub(super) fn account_at_the_other_end(socket: &OwnedFd) -> Option<u32> {
+    let here = SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok()?;
+    let there = SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()?;
+    ["/proc/self/net/tcp", "/proc/self/net/tcp6"].into_iter().find_map(|table| {
+        let table = BufReader::new(File::open(table).ok()?);
+        table.lines().map_while(Result::ok).find_map(|line| account_of(&line, there, here))
+    })
+}
+
+/// The account of a line of `/proc/net/tcp`, if that is of the connection.
+fn account_of(line: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+    const ESTABLISHED: &str = "01";
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [_, from, to, state, _, _, _, account, ..] = fields[..] else { return None };
+    let is_it = |text: &str, address| written(address).iter().any(|written| written == text);
+    let is_the_connection = state == ESTABLISHED && is_it(from, local) && is_it(to, remote);
+    is_the_connection.then(|| account.parse().ok()).flatten()
+}
+
+/// An address as that file has it, alone and mapped to IPv6: words in the machine's order.
+fn written(address: SocketAddr) -> [String; 2] {
+    let port = address.port();
+    let words = |bytes: &[u8]| -> String {
+        bytes
+            .chunks(4)
+            .map(|word| format!("{:08X}", u32::from_ne_bytes(word.try_into().unwrap_or_default())))
+            .collect()
+    };
+    let (alone, mapped) = match address.ip() {
+        IpAddr::V4(ip) => (words(&ip.octets()), words(&ip.to_ipv6_mapped().octets())),
+        IpAddr::V6(ip) => (words(&ip.octets()), words(&ip.octets())),
+    };
+    [alone, mapped].map(|words| format!("{words}:{port:04X}"))
+}
+
 /// Whether no other account than root, the caller and the one that listens decides what lies in a folder, or which folder it is.
-fn is_no_strangers(folder: &Path, listener: u32) -> io::Result<bool> {
+fn is_no_strangers(folder: &Path, listener: u32, group: u32) -> io::Result<bool> {
     const ALL_WRITE: u32 = 0o002;
     const GROUP_WRITES: u32 = 0o020;
     let data = weir_fs::steady_folder(folder)?.metadata()?;
     let own = rustix::process::geteuid().as_raw();
-    // A group that may write there is the listener's own affair in its own folder alone.
-    let writers = if data.uid() == listener { ALL_WRITE } else { ALL_WRITE | GROUP_WRITES };
+    // A group that may write there is the listener's own, or its folder's owner's affair.
+    let is_its_affair = data.uid() == listener || data.gid() == group;
+    let writers = if is_its_affair { ALL_WRITE } else { ALL_WRITE | GROUP_WRITES };
     Ok(data.mode() & writers == 0 && [0, own, listener].contains(&data.uid()))
 }
 
@@ -122,10 +160,14 @@ mod tests {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             path
         };
-        let is_good = |path: &Path| is_no_strangers(path, 65_534).unwrap_or(false);
+        let own_group = rustix::process::getegid().as_raw();
+        let is_good_of = |path: &Path, group: u32| is_no_strangers(path, 65_534, group).unwrap_or(false);
+        let is_good = |path: &Path| is_good_of(path, 65_534);
         let (kept, open) = (folder("kept", 0o755), folder("open", 0o777));
         let (public, inside) = (folder("public", 0o1777), folder("public/inside", 0o755));
-        assert!(is_good(&kept) && is_good(&inside) && is_good(&folder("of_a_group", 0o775)));
+        let of_a_group = folder("of_a_group", 0o775);
+        assert!(is_good(&kept) && is_good(&inside) && is_good_of(&of_a_group, own_group));
+        assert!(!is_good(&of_a_group), "any of the group may have made a socket there");
         assert!(!is_good(&public) && !is_good(&open), "anybody may have made a socket there");
         assert!(!is_good(&folder("open/inside", 0o755)), "anybody may put another folder there");
         assert!(!is_good(&folder("of_a_group/inside", 0o755)), "a group may put another folder there");
@@ -136,7 +178,7 @@ mod tests {
         symlink(open.join("inside"), kept.join("astray")).unwrap();
         symlink(kept.join("round"), kept.join("round")).unwrap();
         assert!(!is_good(&kept.join("astray")) && !is_good(&kept.join("round")));
-        assert!(is_no_strangers(&root.path().join("gone"), 0).is_err());
+        assert!(is_no_strangers(&root.path().join("gone"), 0, 0).is_err());
     }
 
     #[test]
@@ -153,15 +195,18 @@ mod tests {
         symlink("/run", &link).unwrap();
         symlink(&link, &far).unwrap();
         for path in [&inside.join("run"), &link, &far] {
-            assert!(is_no_strangers(path, NOBODY).unwrap(), "{}", path.display());
+            assert!(is_no_strangers(path, NOBODY, NOBODY).unwrap(), "{}", path.display());
         }
         for path in [&inside, &link] {
             std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
         }
         for path in [&inside.join("run"), &link, &far] {
-            assert!(!is_no_strangers(path, NOBODY).unwrap_or(false), "{}", path.display());
+            assert!(!is_no_strangers(path, NOBODY, NOBODY).unwrap_or(false), "{}", path.display());
         }
         // The server's own folder is its own; another account's is not.
-        assert!(is_no_strangers(&inside, NOBODY).unwrap() && !is_no_strangers(&inside, 65_533).unwrap());
+        assert!(
+            is_no_strangers(&inside, NOBODY, NOBODY).unwrap()
+                && !is_no_strangers(&inside, 65_533, 65_533).unwrap()
+        );
     }
 }

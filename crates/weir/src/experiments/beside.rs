@@ -1,6 +1,6 @@
 //! What is done beside transactions that nobody measures: they make a server what it is under load.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_core::units::Nanos;
 use weir_db::runner::{self, RunOptions, Silent};
@@ -78,8 +78,8 @@ fn settled(server: &Server, longest: Duration, stop: &Stop) -> Result<bool, Stri
         .map_err(failed)?;
     let variables = variables_that_matter(&mut connection).map_err(failed)?;
     let (mut settling, mut unseen) = (Settling::default(), Unseen::default());
-    let looks = longest.as_nanos() / LOOK.as_nanos();
-    for _ in 0..looks {
+    let begun = Instant::now();
+    while begun.elapsed() < longest {
         if !pause(stop, LOOK) {
             return Ok(true);
         }

@@ -49,18 +49,15 @@ pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
         }
         Err(error) => home.unseen.push(format!("the device of the data: {error}")),
     }
-    home.is_its_own = home.data.as_deref().is_some_and(|folder| is_its_own(host, home.process, folder));
+    home.is_its_own = home.data.as_deref().is_some_and(|folder| is_its_own(connection, folder));
     home
 }
 
-/// A server may name any folder. Whoever is not root writes only where they may anyway; root, where the account of the server's
-/// process owns the folder.
-fn is_its_own(host: &Host, process: Option<u32>, folder: &Path) -> bool {
-    if !rustix::process::geteuid().is_root() {
-        return true;
-    }
-    let owner = folder.metadata().ok().map(|facts| facts.uid());
-    owner.is_some() && process.and_then(|process| host.effective_account_of(process)) == owner
+/// A server may name any folder. Whoever is not root writes only where they may anyway; root, where the account that has the other
+/// end of the connection owns the folder.
+fn is_its_own(connection: &Connection, folder: &Path) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    !is_root || folder.metadata().is_ok_and(|facts| connection.serving_account() == Some(facts.uid()))
 }
 
 /// The folder that the server names, as this process reaches it: a server in a container or a chroot has a root of its own.
