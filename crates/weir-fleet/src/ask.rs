@@ -20,6 +20,9 @@ use crate::spark::Spark;
 
 const DAY_S: i64 = 86_400;
 
+/// Of so many days and weeks, for which there are files, the newest rows are looked for first.
+const NEWEST_DAYS: usize = 2;
+
 /// With fewer, a median deviation is chance.
 const PEERS: u32 = 6;
 
@@ -142,17 +145,37 @@ impl Asker {
         })
     }
 
-    /// A host whose clock is months ahead does not decide what is now.
+    /// The newest hour that half of the hosts have: one whose clock is months ahead does not decide what is now. The newest files are
+    /// asked first, since a fleet's months are long to read.
     fn newest(&mut self) -> anyhow::Result<i64> {
-        let days = self.files.iter().map(|file| file.place.end_s());
-        let newest = days.max().unwrap_or(0);
-        let sql = "SELECT CAST(median(CAST(m AS DOUBLE)) AS BIGINT) AS ts FROM (
-            SELECT host, MAX(ts) AS m FROM (
+        let hosts = self.number("SELECT COUNT(DISTINCT host) AS n FROM facts")?.unwrap_or(0);
+        let of_half = format!(
+            "SELECT m FROM (SELECT host, MAX(ts) AS m FROM (
                 SELECT host, ts FROM stages UNION ALL SELECT host, ts FROM syncs UNION ALL SELECT host, ts FROM facts
-            ) t GROUP BY host) t";
-        let answer = self.ask(sql)?;
-        let newest = answer.rows.first().and_then(|row| row.first()?.as_i64()).unwrap_or(newest);
+            ) t GROUP BY host) t ORDER BY m DESC LIMIT 1 OFFSET {}",
+            hosts / 2
+        );
+        let mut days: Vec<i64> = self.files.iter().map(|file| file.place.end_s()).collect();
+        days.sort_unstable_by(|one, other| other.cmp(one));
+        days.dedup();
+        let mut newest = None;
+        for some in (0..).map(|power| NEWEST_DAYS << power) {
+            let oldest = days.get(some).copied();
+            let is_new = |file: &Stored| oldest.is_none_or(|oldest| file.place.end_s() > oldest);
+            let rest: Vec<Stored> = self.files.extract_if(.., |file| !is_new(file)).collect();
+            let asked = self.number(&of_half);
+            self.files.extend(rest);
+            newest = asked?;
+            if newest.is_some() || oldest.is_none() {
+                break;
+            }
+        }
+        let newest = newest.or(days.first().copied()).unwrap_or(0);
         Ok(newest - newest.rem_euclid(3_600))
+    }
+
+    fn number(&mut self, sql: &str) -> anyhow::Result<Option<i64>> {
+        Ok(self.ask(sql)?.rows.first().and_then(|row| row.first()?.as_i64()))
     }
 }
 

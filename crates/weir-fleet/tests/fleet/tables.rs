@@ -359,3 +359,22 @@ fn more_hosts_than_a_process_may_open_files_are_all_asked() {
     let ran = Ran::of(few.env("WEIR_FLEET", fleet.path("results")).output().unwrap());
     assert_eq!((ran.code, ran.out.contains("400")), (Some(0), true), "{} {}", ran.out, ran.err);
 }
+
+/// Hosts whose clocks are months ahead, or that were not imported for months, do not decide what is now.
+#[test]
+fn now_is_the_newest_hour_that_half_of_the_hosts_have() {
+    const DAY_S: i64 = 86_400;
+    for (days, now) in [([300, 0, 0, 0, -40, -40], 0), ([300, 0, -40, -40, -40, -80], -40), ([0; 6], 0)] {
+        let fleet = Fleet::new();
+        let fact = |n: usize| weir_store::tables::Fact {
+            host: format!("db{n}"),
+            ts: BEGIN_S + DAY_S * days[n],
+            device: String::new(),
+            name: "kernel".into(),
+            value: "6.12".into(),
+        };
+        crate::engines::put(&fleet, &(0..6).map(fact).collect::<Vec<_>>(), |row| (row.host.clone(), row.ts));
+        let said: Value = serde_json::from_str(&fleet.run(&["show", "latency", "--json"]).out).unwrap();
+        assert_eq!(said["until_s"], BEGIN_S + DAY_S * now + 3_600, "{days:?}");
+    }
+}
