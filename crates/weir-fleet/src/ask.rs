@@ -64,7 +64,7 @@ impl Asker {
     /// # Errors
     /// A mistake in the SQL, too little memory, a full disk.
     pub fn ask(&mut self, sql: &str) -> anyhow::Result<Answer> {
-        self.answer(&Asked { sql, by_host: None })
+        self.answer(&Asked { sql, piecewise: &[] })
     }
 
     fn answer(&mut self, asked: &Asked<'_>) -> anyhow::Result<Answer> {
@@ -101,7 +101,7 @@ impl Asker {
         with: &Parameters,
     ) -> anyhow::Result<Vec<T>> {
         self.only(question, with);
-        let asked = Asked { sql: &question.sql(with), by_host: question.by_host() };
+        let asked = Asked { sql: &question.sql(with), piecewise: question.piecewise() };
         let answer = self.answer(&asked)?;
         let rows = answer.objects().into_iter().map(serde_json::from_value);
         rows.collect::<Result<Vec<T>, _>>()

@@ -1,6 +1,6 @@
 //! DataFusion over the files of the archive. Everything that knows of it stands here.
 
-mod hosts;
+mod pieces;
 mod tables;
 
 use std::collections::VecDeque;
@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{self, Query, SetExpr};
 use datafusion::sql::sqlparser::dialect::DatabricksDialect;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use weir_cli::failure::{lacking, usage};
+use weir_store::questions::Piecewise;
 
 use crate::archive::Stored;
 use crate::cells::{Answer, Failed, ROWS_MAX, SMALLER_HINT, TABLES_HINT, Unfit, append, too_much};
@@ -57,8 +58,8 @@ impl From<Unfit> for Broken {
 pub struct Asked<'a> {
     /// The whole of it.
     pub sql: &'a str,
-    /// A named part of it that may be asked of some hosts after others.
-    pub by_host: Option<&'a str>,
+    /// Parts of it that may be asked piece by piece.
+    pub piecewise: &'a [Piecewise],
 }
 
 /// Asks of some files.
@@ -74,11 +75,11 @@ pub fn ask(origin: &Origin, files: &[Stored], asked: &Asked<'_>, limits: &Limits
     let runtime = runtime.map_err(|error| Failed::Other(error.into()))?;
     let answer: Result<Answer, Broken> = runtime.block_on(async {
         let tables = Tables { origin, files, limits, threads };
-        let parts = tables.bytes().div_ceil(tables.bytes_of_views());
-        let part = asked.by_host.filter(|_| parts > 1).and_then(|name| hosts::divided(asked.sql, name));
-        let frame = match part {
-            Some(part) => hosts::ask(&tables, &part, parts).await?,
-            None => question(&tables.context(tables.texts(tables.bytes()))?, asked.sql).await?,
+        let pieces = tables.bytes().div_ceil(tables.bytes_of_views());
+        let frame = if pieces > 1 && !asked.piecewise.is_empty() {
+            pieces::ask(&tables, asked.sql, asked.piecewise, pieces).await?
+        } else {
+            question(&tables.context(tables.texts(tables.bytes()))?, asked.sql).await?
         };
         let columns = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut answer = Answer { columns, ..Answer::default() };

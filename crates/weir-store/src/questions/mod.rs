@@ -22,6 +22,15 @@ pub enum Question {
     Loads,
 }
 
+/// A named part of a question whose rows follow each from rows that have one value in a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piecewise {
+    /// The part's name.
+    pub name: &'static str,
+    /// The column, of the tables that it asks.
+    pub by: &'static str,
+}
+
 /// What is filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameters {
@@ -104,15 +113,20 @@ impl Question {
         }
     }
 
-    /// The named part whose rows are each of one host alone, and by which the rows are much fewer. An engine may ask it of some hosts
-    /// after others, and the rest of the question of all that it gave.
-    pub fn by_host(self) -> Option<&'static str> {
+    /// The named parts that an engine may ask piece by piece, each of what the one before has left.
+    pub fn piecewise(self) -> &'static [Piecewise] {
+        const fn part(name: &'static str, by: &'static str) -> Piecewise {
+            Piecewise { name, by }
+        }
         match self {
-            Question::Slow | Question::Latency | Question::Windows | Question::Loads => Some("q"),
-            Question::Change => Some("x"),
-            Question::Tails => Some("t"),
-            Question::Capacity => Some("b"),
-            Question::Drift => None,
+            Question::Slow => const { &[part("q", "host"), part("z", "win")] },
+            Question::Windows => const { &[part("q", "host"), part("w", "win")] },
+            Question::Loads => const { &[part("q", "host"), part("m", "load")] },
+            Question::Latency => const { &[part("q", "host")] },
+            Question::Change => const { &[part("x", "host")] },
+            Question::Tails => const { &[part("t", "host")] },
+            Question::Capacity => const { &[part("b", "host")] },
+            Question::Drift => &[],
         }
     }
 
