@@ -149,10 +149,12 @@ impl Asker {
     /// asked first, since a fleet's months are long to read.
     fn newest(&mut self) -> anyhow::Result<i64> {
         let hosts = self.number("SELECT COUNT(DISTINCT host) AS n FROM facts")?.unwrap_or(0);
+        // Each table by itself first: the engine takes a fifth of the time for that.
+        let of_table = |table| format!("SELECT host, MAX(ts) AS m FROM {table} GROUP BY host");
+        let of_tables = ["stages", "syncs", "facts"].map(of_table).join(" UNION ALL ");
         let of_half = format!(
-            "SELECT m FROM (SELECT host, MAX(ts) AS m FROM (
-                SELECT host, ts FROM stages UNION ALL SELECT host, ts FROM syncs UNION ALL SELECT host, ts FROM facts
-            ) t GROUP BY host) t ORDER BY m DESC LIMIT 1 OFFSET {}",
+            "SELECT m FROM (SELECT host, MAX(m) AS m FROM ({of_tables}) t GROUP BY host) t
+            ORDER BY m DESC LIMIT 1 OFFSET {}",
             hosts / 2
         );
         let mut days: Vec<i64> = self.files.iter().map(|file| file.place.end_s()).collect();
