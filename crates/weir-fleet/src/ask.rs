@@ -1,5 +1,6 @@
 //! What is asked of the tables: which files, from when until when, and what becomes of damaged ones.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context;
@@ -9,6 +10,7 @@ use serde::de::DeserializeOwned;
 use weir_cli::failure::usage;
 use weir_core::units::Nanos;
 use weir_fs::Private;
+use weir_store::layout::MANY;
 use weir_store::questions::{Parameters, Question};
 
 use crate::archive::{Archive, Stored};
@@ -148,21 +150,25 @@ impl Asker {
     /// The newest hour that half of the hosts have: one whose clock is months ahead does not decide what is now. The newest files are
     /// asked first, since a fleet's months are long to read.
     fn newest(&mut self) -> anyhow::Result<i64> {
-        let hosts = self.number("SELECT COUNT(DISTINCT host) AS n FROM facts")?.unwrap_or(0);
+        // How many there are: those with facts, or with files of their own; else all rows are looked at.
+        let named = self.files.iter().map(|file| &file.place.host).filter(|host| *host != MANY);
+        let named = named.collect::<BTreeSet<_>>().len() as i64;
+        let with_facts = self.number("SELECT COUNT(DISTINCT host) AS n FROM facts")?.unwrap_or(0);
+        let hosts = named.max(with_facts);
         // Each table by itself first: the engine takes a fifth of the time for that.
         let of_table = |table| format!("SELECT host, MAX(ts) AS m FROM {table} GROUP BY host");
         let of_tables = ["stages", "syncs", "facts"].map(of_table).join(" UNION ALL ");
         let of_half = format!(
-            "SELECT m FROM (SELECT host, MAX(m) AS m FROM ({of_tables}) t GROUP BY host) t
-            ORDER BY m DESC LIMIT 1 OFFSET {}",
-            hosts / 2
+            "SELECT m FROM (SELECT m, ROW_NUMBER() OVER (ORDER BY m DESC, host) AS rn, COUNT(*) OVER () AS n
+                FROM (SELECT host, MAX(m) AS m FROM ({of_tables}) t GROUP BY host) t) t
+            WHERE 2 * rn > CASE WHEN n > {hosts} THEN n ELSE {hosts} END ORDER BY rn LIMIT 1"
         );
         let mut days: Vec<i64> = self.files.iter().map(|file| file.place.end_s()).collect();
         days.sort_unstable_by(|one, other| other.cmp(one));
         days.dedup();
         let mut newest = None;
         for some in (0..).map(|power| NEWEST_DAYS << power) {
-            let oldest = days.get(some).copied();
+            let oldest = days.get(some).copied().filter(|_| hosts > 0);
             let is_new = |file: &Stored| oldest.is_none_or(|oldest| file.place.end_s() > oldest);
             let rest: Vec<Stored> = self.files.extract_if(.., |file| !is_new(file)).collect();
             let asked = self.number(&of_half);

@@ -365,7 +365,18 @@ fn more_hosts_than_a_process_may_open_files_are_all_asked() {
 fn now_is_the_newest_hour_that_half_of_the_hosts_have() {
     const DAY_S: i64 = 86_400;
     for (days, now) in [([300, 0, 0, 0, -40, -40], 0), ([300, 0, -40, -40, -40, -80], -40), ([0; 6], 0)] {
-        let fleet = Fleet::new();
+        let (fleet, without_facts) = (Fleet::new(), Fleet::new());
+        let sync = |n: usize| weir_store::tables::Sync {
+            host: format!("db{n}"),
+            ts: BEGIN_S + DAY_S * days[n],
+            unit: String::new(),
+            load: 1,
+            bucket_low_ns: 1,
+            n: 1,
+        };
+        crate::engines::put(&without_facts, &(0..6).map(sync).collect::<Vec<_>>(), |row| {
+            (row.host.clone(), row.ts)
+        });
         let fact = |n: usize| weir_store::tables::Fact {
             host: format!("db{n}"),
             ts: BEGIN_S + DAY_S * days[n],
@@ -374,7 +385,9 @@ fn now_is_the_newest_hour_that_half_of_the_hosts_have() {
             value: "6.12".into(),
         };
         crate::engines::put(&fleet, &(0..6).map(fact).collect::<Vec<_>>(), |row| (row.host.clone(), row.ts));
-        let said: Value = serde_json::from_str(&fleet.run(&["show", "latency", "--json"]).out).unwrap();
-        assert_eq!(said["until_s"], BEGIN_S + DAY_S * now + 3_600, "{days:?}");
+        for fleet in [fleet, without_facts] {
+            let said: Value = serde_json::from_str(&fleet.run(&["show", "latency", "--json"]).out).unwrap();
+            assert_eq!(said["until_s"], BEGIN_S + DAY_S * now + 3_600, "{days:?}");
+        }
     }
 }
