@@ -216,10 +216,14 @@ impl Journal {
         Ok(self.folder.join(name))
     }
 
-    /// The entries' files, sorted by name; none where there is no journal.
+    /// The entries' files, sorted by name; none where there is no journal. Nor has a plain user an entry in one that is closed to them.
     pub(super) fn files(&self) -> Result<Vec<PathBuf>, HostError> {
+        let is_closed = |error: &HostError| {
+            let denied = matches!(error, HostError::Io { error, .. } if error.kind() == io::ErrorKind::PermissionDenied);
+            denied && !rustix::process::geteuid().is_root()
+        };
         let dir = match self.dir() {
-            Err(error) if error.is_absent() => return Ok(Vec::new()),
+            Err(error) if error.is_absent() || is_closed(&error) => return Ok(Vec::new()),
             dir => dir?,
         };
         let names = dir.names().and_then(Iterator::collect::<io::Result<Vec<_>>>);

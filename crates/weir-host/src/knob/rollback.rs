@@ -68,7 +68,7 @@ type Read = (PathBuf, Entry);
 fn all(journal: &Journal) -> (Vec<Read>, Vec<KnobError>) {
     let (mut entries, mut failed) = (Vec::new(), Vec::new());
     let files = journal.files().unwrap_or_else(|error| {
-        failed.push(KnobError::Journal(error));
+        failed.push(KnobError::Host(error));
         Vec::new()
     });
     for file in files {
