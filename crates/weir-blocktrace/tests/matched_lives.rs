@@ -531,7 +531,7 @@ impl MadeUp {
             MadeUp { matcher: Matcher::new(Limits::default()), found: Lives::default(), now_ns: 0, pid: 1 };
         for nth in 0..bios {
             made_up.event(Act::Queue, ABOVE, 100_000 + 100 * nth, 8, 0);
-            made_up.done_below(200_000 + 100 * nth, 100_000 + 100 * nth);
+            made_up.done_below(200_000 + 100 * nth, 8, 100_000 + 100 * nth);
         }
         made_up
     }
@@ -554,10 +554,10 @@ impl MadeUp {
         self.matcher.event(&event, &mut self.found);
     }
 
-    fn done_below(&mut self, sector: u64, from: u64) {
-        self.event(Act::Remap, BELOW, sector, 8, from);
+    fn done_below(&mut self, sector: u64, sectors: u32, from: u64) {
+        self.event(Act::Remap, BELOW, sector, sectors, from);
         for act in [Act::Queue, Act::GetRequest, Act::Issue, Act::Complete] {
-            self.event(act, BELOW, sector, 8, 0);
+            self.event(act, BELOW, sector, sectors, 0);
         }
     }
 }
@@ -570,7 +570,7 @@ fn a_bio_below_very_many_others_ends() {
         made_up.event(Act::Remap, ABOVE, (1 << 30) + 8 * (nth + 1), 8, (1 << 30) + 8 * nth);
         made_up.event(Act::Queue, ABOVE, (1 << 30) + 8 * (nth + 1), 8, 0);
     }
-    made_up.done_below(3000, (1 << 30) + 8 * 200_000);
+    made_up.done_below(3000, 8, (1 << 30) + 8 * 200_000);
     made_up.matcher.finish(&mut made_up.found);
 }
 
@@ -584,10 +584,7 @@ fn a_bio_that_serves_one_of_its_own_device_ends_once() {
     made_up.event(Act::Queue, ABOVE, 100, 16, 0);
     made_up.event(Act::Remap, ABOVE, 100, 16, 100);
     made_up.event(Act::Queue, ABOVE, 100, 16, 0);
-    made_up.event(Act::Remap, BELOW, 100, 16, 100);
-    for act in [Act::Queue, Act::GetRequest, Act::Issue, Act::Complete] {
-        made_up.event(act, BELOW, 100, 16, 0);
-    }
+    made_up.done_below(100, 16, 100);
     // Another thread's: what it cuts off goes behind what was remapped.
     made_up.pid = 99;
     made_up.event(Act::Split, ABOVE, 100, 16, 108);

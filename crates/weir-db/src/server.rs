@@ -149,6 +149,14 @@ pub struct Server {
     pub answer_timeout: Option<Duration>,
 }
 
+impl Server {
+    /// The same, waited for so long at most for each answer.
+    #[must_use]
+    pub fn answering_within(&self, longest: Duration) -> Server {
+        Server { answer_timeout: Some(longest), ..self.clone() }
+    }
+}
+
 /// Ends the statement that a connection is waiting for.
 #[derive(Debug, Clone)]
 pub struct Canceller {

@@ -86,8 +86,8 @@ pub struct RunOptions {
     pub machine_busy_ns: Option<fn() -> Option<u64>>,
 }
 
-/// For what is asked before a run, too.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+/// For an answer to what is asked around a run, too.
+pub const READY_WITHIN: Duration = Duration::from_secs(60);
 
 impl Default for RunOptions {
     fn default() -> Self {

@@ -4,7 +4,7 @@ use weir_oltp::record::ServerRecord;
 use weir_oltp::schema::{table_name, tables};
 use weir_oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, sql, statement_order};
 
-use super::{Driver, Recorder, Workload};
+use super::{Driver, READY_WITHIN, Recorder, Workload};
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::rows::{Done, StatementId};
@@ -40,7 +40,7 @@ impl Oltp {
 
 /// The largest number of a row in any of the tables.
 fn highest_id(spec: &OltpSpec, server: &Server) -> Result<u64, DbError> {
-    let mut connection = Connection::open(&patient(server))?;
+    let mut connection = Connection::open(&server.answering_within(READY_WITHIN))?;
     let mut highest = 0;
     for table in 0..tables(spec) {
         let rows = connection.query(&format!("SELECT MAX(id) FROM {}", table_name(table)))?;
@@ -60,11 +60,6 @@ pub fn with_limit(mut error: DbError, servers: &[Server]) -> DbError {
     error
 }
 
-/// Nobody waits for ever for what is asked before and after a run.
-fn patient(server: &Server) -> Server {
-    Server { answer_timeout: server.answer_timeout.or(Some(super::READY_WITHIN)), ..server.clone() }
-}
-
 /// Connections that were just closed may still count in the server for a moment.
 fn limit_once_there_is_room(server: &Server) -> Option<u64> {
     const TRIES: u32 = 20;
@@ -82,7 +77,7 @@ fn limit(server: &Server) -> Result<Option<u64>, DbError> {
         Dialect::MySql => "SELECT @@max_connections",
         Dialect::Postgres => "SHOW max_connections",
     };
-    let rows = Connection::open(&patient(server))?.query(question)?;
+    let rows = Connection::open(&server.answering_within(READY_WITHIN))?.query(question)?;
     Ok(rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok()))
 }
 

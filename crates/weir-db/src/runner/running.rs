@@ -110,6 +110,9 @@ impl Running {
         let total = self.shared.spec.threads;
         let within = within + EACH * total;
         let (mut connected, begun) = (0, Instant::now());
+        let too_few = |connected, source: DbError| {
+            Err(DbError::Connections { connected, total, allowed: None, source: source.into() })
+        };
         while connected < total {
             match ready.recv_timeout(LOOK_UP) {
                 Ok((index, Ok(server))) => {
@@ -121,26 +124,11 @@ impl Running {
                 // What the first one is refused for, a password or a name, all are; only a full server may have
                 // answered them in another order.
                 Ok((_, Err(error))) if connected == 0 && !error.is_full() => return Err(error),
-                Ok((_, Err(error))) => {
-                    return Err(DbError::Connections {
-                        connected,
-                        total,
-                        allowed: None,
-                        source: error.into(),
-                    });
-                }
+                Ok((_, Err(error))) => return too_few(connected, error),
                 Err(RecvTimeoutError::Timeout) if stop.requested().is_some() => return Err(DbError::Stopped),
                 Err(RecvTimeoutError::Timeout) if begun.elapsed() >= within => {
-                    let source = DbError::Unsupported(format!(
-                        "the server did not make more stand in {} s",
-                        within.as_secs()
-                    ));
-                    return Err(DbError::Connections {
-                        connected,
-                        total,
-                        allowed: None,
-                        source: source.into(),
-                    });
+                    let why = format!("the server did not make more stand in {} s", within.as_secs());
+                    return too_few(connected, DbError::Unsupported(why));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {

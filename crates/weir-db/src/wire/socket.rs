@@ -49,18 +49,19 @@ pub(super) fn listener(socket: &OwnedFd) -> Option<libc::ucred> {
 pub(super) fn account_at_the_other_end(socket: &OwnedFd) -> Option<u32> {
     let here = SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok()?;
     let there = SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()?;
+    let ends = [written(there), written(here)];
     ["/proc/self/net/tcp", "/proc/self/net/tcp6"].into_iter().find_map(|table| {
         let table = BufReader::new(File::open(table).ok()?);
-        table.lines().map_while(Result::ok).find_map(|line| account_of(&line, there, here))
+        table.lines().map_while(Result::ok).find_map(|line| account_of(&line, &ends))
     })
 }
 
-/// The account of a line of `/proc/net/tcp`, if that is of the connection.
-fn account_of(line: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+/// The account of a line of `/proc/net/tcp`, if that is of the connection between two ends.
+fn account_of(line: &str, [local, remote]: &[[String; 2]; 2]) -> Option<u32> {
     const ESTABLISHED: &str = "01";
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [_, from, to, state, _, _, _, account, ..] = fields[..] else { return None };
-    let is_it = |text: &str, address| written(address).iter().any(|written| written == text);
+    let is_it = |text: &str, end: &[String; 2]| end.iter().any(|written| written == text);
     let is_the_connection = state == ESTABLISHED && is_it(from, local) && is_it(to, remote);
     is_the_connection.then(|| account.parse().ok()).flatten()
 }

@@ -81,7 +81,7 @@ fn context(tables: &Tables<'_>, made: &[Made], text: DataType) -> Result<Session
     let context = tables.context(text)?;
     for made in made {
         let urls = made.files.iter().map(|file| format!("file://{}", escaped(file.as_os_str().as_bytes())));
-        context.register_table(made.name, tables.files(urls, held_as(&made.schema, &DataType::Utf8))?)?;
+        context.register_table(made.name, tables.files(urls, with_plain_texts(&made.schema))?)?;
     }
     Ok(context)
 }
@@ -171,12 +171,12 @@ fn between(
     Ok(rows)
 }
 
-/// The same columns, with texts held in another way.
-fn held_as(schema: &Schema, text: &DataType) -> Schema {
+/// The same columns, with texts that are no views.
+fn with_plain_texts(schema: &Schema) -> Schema {
     let field = |field: &Arc<Field>| {
         let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8);
-        let kind = if is_text { text } else { field.data_type() };
-        Field::new(field.name(), kind.clone(), true)
+        let kind = if is_text { DataType::Utf8 } else { field.data_type().clone() };
+        Field::new(field.name(), kind, true)
     };
     Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>())
 }

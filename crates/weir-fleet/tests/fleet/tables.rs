@@ -15,6 +15,7 @@ use crate::Ran;
 
 /// 2026-11-25T03:00:00Z.
 const BEGIN_S: i64 = 1_795_575_600;
+const DAY_S: i64 = 86_400;
 
 /// A folder of results, and archives of recorders beside it.
 pub struct Fleet(TempDir);
@@ -342,17 +343,23 @@ fn an_import_of_what_was_pulled_follows_no_link() {
     assert!(fleet.files() > 0);
 }
 
-#[test]
-fn more_hosts_than_a_process_may_open_files_are_all_asked() {
-    let fleet = Fleet::new();
-    let fact = |n: u32| weir_store::tables::Fact {
+/// A host with a fact for each number, so many days away.
+fn facts(fleet: &Fleet, days: &[i64]) {
+    let fact = |(n, days): (usize, &i64)| weir_store::tables::Fact {
         host: format!("db{n}"),
-        ts: BEGIN_S,
+        ts: BEGIN_S + DAY_S * days,
         device: String::new(),
         name: "kernel".into(),
         value: "6.12".into(),
     };
-    crate::engines::put(&fleet, &(0..400).map(fact).collect::<Vec<_>>(), |row| (row.host.clone(), row.ts));
+    let facts: Vec<_> = days.iter().enumerate().map(fact).collect();
+    crate::engines::put(fleet, &facts, |row| (row.host.clone(), row.ts));
+}
+
+#[test]
+fn more_hosts_than_a_process_may_open_files_are_all_asked() {
+    let fleet = Fleet::new();
+    facts(&fleet, &[0; 400]);
     let mut few = Command::new("sh");
     few.args(["-c", "ulimit -Sn 128; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_weir-fleet")]);
     few.args(["sql", "--json", "SELECT COUNT(DISTINCT host) AS n FROM facts"]);
@@ -363,7 +370,6 @@ fn more_hosts_than_a_process_may_open_files_are_all_asked() {
 /// Hosts whose clocks are months ahead, or that were not imported for months, do not decide what is now.
 #[test]
 fn now_is_the_newest_hour_that_half_of_the_hosts_have() {
-    const DAY_S: i64 = 86_400;
     for (days, now) in [([300, 0, 0, 0, -40, -40], 0), ([300, 0, -40, -40, -40, -80], -40), ([0; 6], 0)] {
         let (fleet, without_facts) = (Fleet::new(), Fleet::new());
         let sync = |n: usize| weir_store::tables::Sync {
@@ -377,14 +383,7 @@ fn now_is_the_newest_hour_that_half_of_the_hosts_have() {
         crate::engines::put(&without_facts, &(0..6).map(sync).collect::<Vec<_>>(), |row| {
             (row.host.clone(), row.ts)
         });
-        let fact = |n: usize| weir_store::tables::Fact {
-            host: format!("db{n}"),
-            ts: BEGIN_S + DAY_S * days[n],
-            device: String::new(),
-            name: "kernel".into(),
-            value: "6.12".into(),
-        };
-        crate::engines::put(&fleet, &(0..6).map(fact).collect::<Vec<_>>(), |row| (row.host.clone(), row.ts));
+        facts(&fleet, &days);
         for fleet in [fleet, without_facts] {
             let said: Value = serde_json::from_str(&fleet.run(&["show", "latency", "--json"]).out).unwrap();
             assert_eq!(said["until_s"], BEGIN_S + DAY_S * now + 3_600, "{days:?}");

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use weir_core::units::Nanos;
-use weir_db::runner::{self, RunOptions, Silent};
+use weir_db::runner::{self, READY_WITHIN, RunOptions, Silent};
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
 use weir_db::{Connection, Server};
 use weir_experiment::Transactions;
@@ -15,9 +15,6 @@ use crate::servers;
 
 /// Between two looks at how much a server has still to flush.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Settings are in force while it is asked: a server that never answers must not keep them so.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// Does something beside transactions that go on until it is done, but no longer than `longest`; `number` gives them keys of
 /// their own.
@@ -74,8 +71,8 @@ pub fn settle(
 /// Looks on; whether it has settled.
 fn settled(server: &Server, longest: Duration, stop: &Stop) -> Result<bool, String> {
     let failed = |error| format!("cannot read the server's counters: {error}");
-    let mut connection = Connection::open(&Server { answer_timeout: Some(ANSWER_WITHIN), ..server.clone() })
-        .map_err(failed)?;
+    // Settings are in force while it is asked: a server that never answers must not keep them so.
+    let mut connection = Connection::open(&server.answering_within(READY_WITHIN)).map_err(failed)?;
     let variables = variables_that_matter(&mut connection).map_err(failed)?;
     let (mut settling, mut unseen) = (Settling::default(), Unseen::default());
     let begun = Instant::now();

@@ -75,7 +75,9 @@ pub fn enter(asked: &mut Asked) -> anyhow::Result<()> {
     let Transactions { spec, .. } = of.as_ref();
     let mut premises = Premises::enter(entry.named)?;
     admit(&mut premises, spec, entry.any_maker)?;
-    if let Some(place) = premises.data_here().filter(|_| entry.at_data) {
+    if entry.at_data
+        && let Some(place) = premises.data_here()
+    {
         asked.measured.place = place.canonicalize().unwrap_or(place);
         asked.conduct.place = asked.measured.place.display().to_string();
     }
@@ -180,7 +182,7 @@ fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experime
 /// Says what will be changed before anything is.
 fn announce(experiment: &Experiment, arms: &[Arm]) {
     let budget = Nanos(experiment.budget_ns);
-    let place = printable::line(&experiment.conduct.place).into_owned();
+    let place = printable::line(&experiment.conduct.place);
     say!("weir: {}, goal {}, at most {budget}, in {place}", experiment.design, experiment.goal);
     for found in &experiment.found {
         let settings = arms.iter().flat_map(|arm| &arm.settings);

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use weir_core::target::Load;
 use weir_db::connection::Connection;
-use weir_db::server::Server;
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
 use weir_host::{Host, Numbers, Spent, own_cpu_ns, own_processors, thread_cpu_ns};
 use weir_oltp::durability::NOT_COUNTED;
@@ -65,7 +64,7 @@ impl Eyes {
         let host = Host::live();
         let mut unseen = Vec::new();
         let (mut home, mut sessions, mut variables) = (Home::default(), None, BTreeMap::new());
-        match Connection::open(&patient(&scope.server)) {
+        match Connection::open(&scope.server.answering_within(ANSWER_WITHIN)) {
             Ok(mut connection) => {
                 home = place::find(&host, &scope.server, &mut connection);
                 variables = variables_that_matter(&mut connection).unwrap_or_default();
@@ -262,11 +261,6 @@ fn noted<T>(opened: Option<Result<T, String>>, what: &str, unseen: &mut Vec<Stri
             None
         }
     }
-}
-
-/// The server, with a limit on how long it may take to answer.
-fn patient(server: &Server) -> Server {
-    Server { answer_timeout: Some(ANSWER_WITHIN), ..server.clone() }
 }
 
 /// All threads of this process but the one that looks.
