@@ -1,6 +1,7 @@
 //! DataFusion over the files of the archive. Everything that knows of it stands here.
 
 mod pieces;
+mod pool;
 mod tables;
 
 use std::collections::VecDeque;

@@ -10,7 +10,6 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use weir_archive::Table;
@@ -18,6 +17,7 @@ use weir_archive::tables::Kind;
 use weir_store::tables::TABLES;
 
 use super::Limits;
+use super::pool::HalfFairPool;
 use crate::archive::Stored;
 use crate::origin::{Origin, escaped};
 
@@ -53,7 +53,7 @@ impl Tables<'_> {
     pub fn context(&self, text: DataType) -> Result<SessionContext, DataFusionError> {
         let spill = DiskManagerMode::Directories(vec![self.limits.spill.clone()]);
         let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(FairSpillPool::new(self.limits.memory_bytes)))
+            .with_memory_pool(Arc::new(HalfFairPool::new(self.limits.memory_bytes)))
             .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(spill))
             .build_arc()?;
         let mut config = SessionConfig::new().with_target_partitions(self.threads);

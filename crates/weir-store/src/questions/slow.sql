@@ -4,11 +4,16 @@
 WITH
 {owners}
 {binned}
+h AS (
+  SELECT host, device, what, load, win,
+    MIN(CASE WHEN cum * 1e3 >= total * 5e2 THEN lo END) AS p50,
+    MIN(CASE WHEN cum * 1e3 >= total * 99e1 THEN lo END) AS p99
+  FROM c WHERE total >= 1000
+  GROUP BY host, device, what, load, win),
 q AS (
-  SELECT c.host, c.device, c.what, p.permille, c.load, c.win, CAST(MIN(c.lo) AS DOUBLE) AS v
-  FROM c CROSS JOIN (SELECT 500 AS permille UNION ALL SELECT 990 AS permille) p
-  WHERE c.total >= 1000 AND c.cum * 1e3 >= c.total * 1e0 * p.permille
-  GROUP BY c.host, c.device, c.what, p.permille, c.load, c.win
+  SELECT h.host, h.device, h.what, p.permille, h.load, h.win,
+    CAST(CASE WHEN p.permille = 500 THEN h.p50 ELSE h.p99 END AS DOUBLE) AS v
+  FROM (SELECT 500 AS permille UNION ALL SELECT 990 AS permille) p CROSS JOIN h
   UNION ALL
   SELECT w.host, '' AS device, 'wait ' || w.cause AS what, 0 AS permille, 0 AS load, w.win,
     CAST(w.ns AS DOUBLE) / CAST(s.n AS DOUBLE) AS v
