@@ -86,8 +86,13 @@ pub(super) fn target_ns(expected: Option<Expected>, parameters: &Parameters) -> 
 pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters) -> Verdict {
     let expected = reference.at(view.concurrency);
     let keep = parameters.target.keep;
-    let seen = expected.filter(|_| view.count > 0 && view.mean_ns > 0.0);
+    // Where none ended, somebody who waits tells a loss from a load that pauses by itself.
+    let is_stuck = view.count == 0 && (view.own_share > 0.0 || view.oldest_ns >= view.elapsed_ns.max(1));
+    let seen = expected.filter(|_| is_stuck || (view.count > 0 && view.mean_ns > 0.0));
     let kept = seen.map(|expected| {
+        if is_stuck {
+            return 0.0;
+        }
         let by_time = expected.mean_ns / view.mean_ns;
         let lately = if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 };
         // Who is held back for pages of its own, or waits for a lock of one who is, loses before its syncs begin.
@@ -96,7 +101,7 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters)
     });
     let sure = kept.map_or(1.0, |kept| kept * view.error);
     // That fewer came is no surer than a count is, of a load that comes by chance.
-    let error = kept.map_or(1.0, |kept| kept * view.error.max((view.count as f64).sqrt().recip()));
+    let error = kept.map_or(1.0, |kept| kept * view.error.max((view.count.max(1) as f64).sqrt().recip()));
     let enough = view.count >= parameters.mean_samples;
     let margin = parameters.confidence * sure;
     let full = view.elapsed_ns + parameters.look_ns >= parameters.window_ns;
@@ -145,7 +150,12 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters)
         share,
         tail,
         tail_ratio,
-        own: lost > 0.0 && view.held_mean_ns > parameters.own_share * lost && explains,
+        own: explains
+            && if is_stuck {
+                view.own_share > parameters.own_share
+            } else {
+                lost > 0.0 && view.held_mean_ns > parameters.own_share * lost
+            },
     }
 }
 
@@ -246,6 +256,31 @@ mod tests {
             let per_second = 10.0 / elapsed_s as f64;
             let view = View { count: 10, elapsed_ns, per_second, ..sliced(0) };
             assert_eq!(judge(&view, &reference, &parameters).share, share, "{elapsed_s} s");
+        }
+    }
+
+    #[test]
+    fn nothing_that_ends_is_a_loss_where_somebody_waits() {
+        let parameters = Parameters::default();
+        let reference = learned(0, &parameters);
+        // (share held back, age of the oldest sync in seconds, judged, by its own pages)
+        let cases = [
+            (0.0, 0, State::Unknown, false),
+            (0.0, 3, State::Unknown, false),
+            (0.0, 5, State::Bad, false),
+            (1.0, 0, State::Bad, true),
+        ];
+        for (own_share, oldest_s, share, own) in cases {
+            let oldest_ns = oldest_s * 1_000_000_000;
+            let view = View {
+                elapsed_ns: 5_000_000_000,
+                own_share,
+                oldest_ns,
+                concurrency: 1.0,
+                ..View::default()
+            };
+            let verdict = judge(&view, &reference, &parameters);
+            assert_eq!((verdict.share, verdict.own), (share, own), "{own_share} {oldest_s}");
         }
     }
 

@@ -164,7 +164,7 @@ impl Default for CacheSpec {
     fn default() -> CacheSpec {
         CacheSpec {
             saved_bytes: 3_500_000_000,
-            floor_bytes: 2 * MIB,
+            floor_bytes: MIB,
             background: 0.5,
             tick_ns: 4 * MILLISECOND,
             request_bytes: MIB + MIB / 4,
