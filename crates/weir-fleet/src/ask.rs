@@ -1,6 +1,7 @@
 //! What is asked of the tables: which files, from when until when, and what becomes of damaged ones.
 
 use std::collections::BTreeSet;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use anyhow::Context;
@@ -87,7 +88,9 @@ impl Asker {
             .and_then(|folder| Private::make(&folder, SPILL))
             .context("no folder for what does not fit into memory")
             .map_err(Failed::Other)?;
-        let limits = Limits { memory_bytes: self.memory_bytes, spill: spill.path().to_path_buf() };
+        // By its descriptor: whoever owns a folder above it may lead its path elsewhere meanwhile.
+        let open = format!("/proc/self/fd/{}", spill.dir().as_fd().as_raw_fd());
+        let limits = Limits { memory_bytes: self.memory_bytes, spill: open.into() };
         let answer = engine::ask(&self.origin, &self.files, asked, &limits);
         spill.remove().map_err(|error| Failed::Other(error.into()))?;
         answer
@@ -150,11 +153,13 @@ impl Asker {
     /// The newest hour that half of the hosts have: one whose clock is months ahead does not decide what is now. The newest files are
     /// asked first, since a fleet's months are long to read.
     fn newest(&mut self) -> anyhow::Result<i64> {
-        // How many there are: those with facts, or with files of their own; else all rows are looked at.
+        // How many there are: those with facts, or with files of their own. Files of many without facts say nothing: then all rows are
+        // looked at.
         let named = self.files.iter().map(|file| &file.place.host).filter(|host| *host != MANY);
         let named = named.collect::<BTreeSet<_>>().len() as i64;
         let with_facts = self.number("SELECT COUNT(DISTINCT host) AS n FROM facts")?.unwrap_or(0);
-        let hosts = named.max(with_facts);
+        let is_unsaid = with_facts == 0 && self.files.iter().any(|file| file.place.host == MANY);
+        let hosts = if is_unsaid { 0 } else { named.max(with_facts) };
         // Each table by itself first: the engine takes a fifth of the time for that.
         let of_table = |table| format!("SELECT host, MAX(ts) AS m FROM {table} GROUP BY host");
         let of_tables = ["stages", "syncs", "facts"].map(of_table).join(" UNION ALL ");
@@ -174,7 +179,8 @@ impl Asker {
             let asked = self.number(&of_half);
             self.files.extend(rest);
             newest = asked?;
-            if newest.is_some() || oldest.is_none() {
+            // A file of a week may end after those of single days that hold later rows.
+            if oldest.is_none() || newest >= oldest {
                 break;
             }
         }

@@ -139,9 +139,10 @@ impl Index {
     #[inline(always)]
     fn home(&self, key: Key) -> usize {
         // Fibonacci hashing: neighbouring sectors spread over the whole table. Seeded, so that no recording can have sectors that
-        // all fall on one place. By what something is found does not matter, so that what goes on at its sector keeps its place.
-        let at = key.at ^ u64::from(key.tag & !BY) << 40 ^ self.seed;
-        (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        // all fall on one place, nor devices whose numbers take back what their sectors add. By what something is found does not matter,
+        // so that what goes on at its sector keeps its place.
+        let tag = u64::from(key.tag & !BY).wrapping_mul(self.seed | 1);
+        ((key.at ^ self.seed).wrapping_add(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
     #[inline(always)]
@@ -319,18 +320,27 @@ mod tests {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let inverse = (0..6).fold(FACTOR, |x, _| x.wrapping_mul(2_u64.wrapping_sub(FACTOR.wrapping_mul(x))));
         assert_eq!(inverse.wrapping_mul(FACTOR), 1);
-        for factor in [1, 8, 1000, 1 << 40, 1 << 52, inverse] {
+        let of_factor = |factor: u64| -> Vec<Key> {
+            let sectors = (0..4096_u64).map(|n| n.wrapping_mul(factor));
+            sectors.map(|sector| Key::of_sector(By::Start, 1, Direction::Write, sector)).collect()
+        };
+        // Each device's number takes back what its sector adds.
+        let of_devices = (0..4096_u16).map(|device| {
+            let key = Key::of_sector(By::Start, device, Direction::Write, 0);
+            Key { at: u64::from(key.tag & !BY) << 40, ..key }
+        });
+        let chosen = [1, 8, 1000, 1 << 40, 1 << 52, inverse].map(of_factor);
+        for keys in chosen.into_iter().chain([of_devices.collect()]) {
             let mut index = Index::new();
-            for n in 0..4096_u64 {
-                let key = Key::of_sector(By::Start, 1, Direction::Write, n.wrapping_mul(factor));
-                index.insert(key, n as Id);
+            for (n, key) in keys.iter().enumerate() {
+                index.insert(*key, n as Id);
             }
             let displaced = |(slot, entry): (usize, &Entry)| {
                 slot.wrapping_sub(index.home(entry.key())) & (index.entries.len() - 1)
             };
             let taken = index.entries.iter().enumerate().filter(|(_, entry)| !entry.is_empty());
             let steps: usize = taken.map(displaced).sum();
-            assert!(steps < 16 * 4096, "{factor:#x}: {steps} steps beside their places");
+            assert!(steps < 16 * 4096, "{:x?}: {steps} steps beside their places", &keys[..2]);
         }
     }
 

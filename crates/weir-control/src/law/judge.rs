@@ -272,13 +272,8 @@ mod tests {
         ];
         for (own_share, oldest_s, share, own) in cases {
             let oldest_ns = oldest_s * 1_000_000_000;
-            let view = View {
-                elapsed_ns: 5_000_000_000,
-                own_share,
-                oldest_ns,
-                concurrency: 1.0,
-                ..View::default()
-            };
+            let view =
+                View { elapsed_ns: 5_000_000_000, own_share, oldest_ns, concurrency: 1.0, ..View::default() };
             let verdict = judge(&view, &reference, &parameters);
             assert_eq!((verdict.share, verdict.own), (share, own), "{own_share} {oldest_s}");
         }

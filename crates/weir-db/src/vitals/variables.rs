@@ -33,8 +33,8 @@ const VALUE_MAX: usize = 4 << 10;
 fn asked_for(dialect: Dialect, row: Vec<Option<String>>) -> Option<(String, String)> {
     let [name, value] = <[Option<String>; 2]>::try_from(row).ok()?;
     let (name, value) = (name?, value?);
-    let is_asked_for = that_matter(dialect).iter().any(|asked| asked.eq_ignore_ascii_case(&name));
-    (is_asked_for && value.len() <= VALUE_MAX).then_some((name, value))
+    let asked = that_matter(dialect).iter().find(|asked| asked.eq_ignore_ascii_case(&name))?;
+    (value.len() <= VALUE_MAX).then(|| (asked.to_string(), value))
 }
 
 #[cfg(test)]

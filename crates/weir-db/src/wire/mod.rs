@@ -120,15 +120,14 @@ impl Wire {
         u32::try_from(process).ok().filter(|process| *process > 0)
     }
 
-    /// The account at the other end, by the kernel's word, where that is one of this machine. By TCP never root's: what root
-    /// listens with may pass on to anybody.
+    /// The account at the other end, by the kernel's word, where that is one of this machine. Never root's: what root listens with
+    /// is passed on to anybody, as systemd does with its sockets.
     pub fn serving_account(&self) -> Option<u32> {
-        match self.place {
+        let account = match self.place {
             Place::Unix(_) => socket::listener(&self.socket).map(|listener| listener.uid),
-            Place::Tcp { .. } => {
-                socket::account_at_the_other_end(&self.socket).filter(|account| *account != 0)
-            }
-        }
+            Place::Tcp { .. } => socket::account_at_the_other_end(&self.socket),
+        };
+        account.filter(|account| *account != 0)
     }
 
     /// Whether it is a Unix socket.

@@ -30,7 +30,7 @@ pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
     let Some(peer) = listener(socket) else { return false };
     let own = rustix::process::geteuid().as_raw();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    peer.uid == 0 || peer.uid == own || is_no_strangers(folder, peer.uid, peer.gid).unwrap_or(false)
+    peer.uid == 0 || peer.uid == own || is_no_strangers(folder, peer.uid).unwrap_or(false)
 }
 
 /// Who listens at a Unix socket. The process is 0 where it is none of this namespace, which rustix's type cannot say.
@@ -83,14 +83,13 @@ fn written(address: SocketAddr) -> [String; 2] {
 }
 
 /// Whether no other account than root, the caller and the one that listens decides what lies in a folder, or which folder it is.
-fn is_no_strangers(folder: &Path, listener: u32, group: u32) -> io::Result<bool> {
+fn is_no_strangers(folder: &Path, listener: u32) -> io::Result<bool> {
     const ALL_WRITE: u32 = 0o002;
     const GROUP_WRITES: u32 = 0o020;
     let data = weir_fs::steady_folder(folder)?.metadata()?;
     let own = rustix::process::geteuid().as_raw();
-    // A group that may write there is the listener's own, or its folder's owner's affair.
-    let is_its_affair = data.uid() == listener || data.gid() == group;
-    let writers = if is_its_affair { ALL_WRITE } else { ALL_WRITE | GROUP_WRITES };
+    // Whom its group lets in is the owner's affair, and the listener's where that is the owner. Whoever is in a group may listen as it.
+    let writers = if data.uid() == listener { ALL_WRITE } else { ALL_WRITE | GROUP_WRITES };
     Ok(data.mode() & writers == 0 && [0, own, listener].contains(&data.uid()))
 }
 
@@ -161,14 +160,17 @@ mod tests {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             path
         };
-        let own_group = rustix::process::getegid().as_raw();
-        let is_good_of = |path: &Path, group: u32| is_no_strangers(path, 65_534, group).unwrap_or(false);
+        let own = rustix::process::geteuid().as_raw();
+        let is_good_of = |path: &Path, listener: u32| is_no_strangers(path, listener).unwrap_or(false);
         let is_good = |path: &Path| is_good_of(path, 65_534);
         let (kept, open) = (folder("kept", 0o755), folder("open", 0o777));
         let (public, inside) = (folder("public", 0o1777), folder("public/inside", 0o755));
         let of_a_group = folder("of_a_group", 0o775);
-        assert!(is_good(&kept) && is_good(&inside) && is_good_of(&of_a_group, own_group));
-        assert!(!is_good(&of_a_group), "any of the group may have made a socket there");
+        assert!(is_good(&kept) && is_good(&inside) && is_good_of(&of_a_group, own));
+        assert!(
+            !is_good(&of_a_group),
+            "any of the group may have made a socket there, and listen as the group"
+        );
         assert!(!is_good(&public) && !is_good(&open), "anybody may have made a socket there");
         assert!(!is_good(&folder("open/inside", 0o755)), "anybody may put another folder there");
         assert!(!is_good(&folder("of_a_group/inside", 0o755)), "a group may put another folder there");
@@ -179,7 +181,7 @@ mod tests {
         symlink(open.join("inside"), kept.join("astray")).unwrap();
         symlink(kept.join("round"), kept.join("round")).unwrap();
         assert!(!is_good(&kept.join("astray")) && !is_good(&kept.join("round")));
-        assert!(is_no_strangers(&root.path().join("gone"), 0, 0).is_err());
+        assert!(is_no_strangers(&root.path().join("gone"), 0).is_err());
     }
 
     #[test]
@@ -196,18 +198,15 @@ mod tests {
         symlink("/run", &link).unwrap();
         symlink(&link, &far).unwrap();
         for path in [&inside.join("run"), &link, &far] {
-            assert!(is_no_strangers(path, NOBODY, NOBODY).unwrap(), "{}", path.display());
+            assert!(is_no_strangers(path, NOBODY).unwrap(), "{}", path.display());
         }
         for path in [&inside, &link] {
             std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
         }
         for path in [&inside.join("run"), &link, &far] {
-            assert!(!is_no_strangers(path, NOBODY, NOBODY).unwrap_or(false), "{}", path.display());
+            assert!(!is_no_strangers(path, NOBODY).unwrap_or(false), "{}", path.display());
         }
         // The server's own folder is its own; another account's is not.
-        assert!(
-            is_no_strangers(&inside, NOBODY, NOBODY).unwrap()
-                && !is_no_strangers(&inside, 65_533, 65_533).unwrap()
-        );
+        assert!(is_no_strangers(&inside, NOBODY).unwrap() && !is_no_strangers(&inside, 65_533).unwrap());
     }
 }

@@ -31,7 +31,8 @@ impl Fleet {
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir-fleet"));
-        Ran::of(command.env("WEIR_FLEET", self.path("results")).args(arguments).output().unwrap())
+        command.env("WEIR_FLEET", self.path("results")).current_dir(self.0.path());
+        Ran::of(command.args(arguments).output().unwrap())
     }
 
     /// The rows of a question.
@@ -389,4 +390,18 @@ fn now_is_the_newest_hour_that_half_of_the_hosts_have() {
             assert_eq!(said["until_s"], BEGIN_S + DAY_S * now + 3_600, "{days:?}");
         }
     }
+}
+
+/// A compacted week ends after its last rows, and after files of single days with later ones.
+#[test]
+fn now_lies_in_days_that_are_newer_than_a_compacted_week() {
+    let fleet = Fleet::new();
+    facts(&fleet, &[0; 10]);
+    fleet.run(&["compact"]).says(0, &[]);
+    for day in 1..4 {
+        facts(&fleet, &[day; 10]);
+    }
+    facts(&fleet, &[5]);
+    let said: Value = serde_json::from_str(&fleet.run(&["show", "latency", "--json"]).out).unwrap();
+    assert_eq!(said["until_s"], BEGIN_S + DAY_S * 3 + 3_600);
 }

@@ -168,14 +168,15 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
     let (mut owner_ended, mut silence, mut known) = (false, Silence::default(), None);
     loop {
         let has_no_journal = !journal.folder().exists();
-        let mut is_lost = has_no_journal;
+        let (mut is_lost, mut is_unread) = (has_no_journal, false);
         let entry = match (journal.read(file), known.take()) {
             // Somebody removed the whole journal, without a look at what was in force by it.
             (Err(KnobError::Host(error)), Some(entry)) if error.is_absent() && is_lost => entry,
             (Err(KnobError::Host(error)), _) if error.is_absent() => return Ok(Vec::new()),
-            // Damaged, or not to be read now: what is known of it holds, and may be read again later.
-            (Err(_), Some(entry)) => {
-                is_lost = true;
+            // What is known of it holds. One that cannot be read now may be read again later; a damaged one may not.
+            (Err(error), Some(entry)) => {
+                is_unread = !matches!(error, KnobError::Damaged { .. });
+                is_lost |= !is_unread;
                 entry
             }
             (entry, _) => entry?,
@@ -197,8 +198,15 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
                         && duty(entry, owner_ended, hangs, boot_clock_ns()) == Duty::LeadBack
                 };
                 let times = if is_alone(&entry) { TRIES } else { 0 };
-                let said =
-                    persistently(repeat_n(PAUSE, times), || restore::from_file(host, journal, file, is_due))?;
+                let said = persistently(repeat_n(PAUSE, times), || {
+                    match restore::from_file(host, journal, file, is_due) {
+                        // It cannot be read under the lock either: better restored by what is known than not at all.
+                        Err(KnobError::Host(_)) if is_unread => {
+                            restore::with_lock(host, journal, file, entry.clone())
+                        }
+                        done => done,
+                    }
+                })?;
                 if !file.exists() && hangs {
                     tell("the guard does not respond", &said);
                     return outlast(host, journal, file, entry);

@@ -219,7 +219,9 @@ impl Journal {
     /// The entries' files, sorted by name; none where there is no journal. Nor has a plain user an entry in one that is closed to them.
     pub(super) fn files(&self) -> Result<Vec<PathBuf>, HostError> {
         let is_closed = |error: &HostError| {
-            let denied = matches!(error, HostError::Io { error, .. } if error.kind() == io::ErrorKind::PermissionDenied);
+            // The kernel's word: a folder that weir does not believe is refused with the same kind of error.
+            let denied =
+                matches!(error, HostError::Io { error, .. } if error.raw_os_error() == Some(libc::EACCES));
             denied && !rustix::process::geteuid().is_root()
         };
         let dir = match self.dir() {

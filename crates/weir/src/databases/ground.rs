@@ -36,7 +36,11 @@ impl Ground {
         let mut premises = Premises::enter(named)?;
         admit(&mut premises, &spec, any_maker)?;
         let transactions = Transactions { spec, server: servers::name(&premises.login.servers) };
-        let place = premises.data_here().unwrap_or_else(|| PathBuf::from("."));
+        let place = premises.data_here().unwrap_or_else(|refused| {
+            say!("weir: {}", refused.what);
+            None
+        });
+        let place = place.unwrap_or_else(|| PathBuf::from("."));
         Ok(Ground { transactions, place, server: premises.server()?.clone(), sandbox: None })
     }
 

@@ -51,14 +51,22 @@ impl Premises {
 
     /// The folder of the data where something may be written beside them. Not through another process's root: whoever
     /// rules there could lead the path anywhere.
-    pub fn data_here(&self) -> Option<PathBuf> {
-        let data = self.data_dir.as_ref().filter(|dir| !dir.starts_with("/proc"))?;
-        if !self.is_its_own {
+    ///
+    /// # Errors
+    /// Where the server names one that is not shown to be its own.
+    pub fn data_here(&self) -> Result<Option<PathBuf>, Lacking> {
+        let data = self.data_dir.as_ref().filter(|dir| !dir.starts_with("/proc"));
+        if let Some(data) = data.filter(|_| !self.is_its_own) {
             let data = printable::line(&data.to_string_lossy()).into_owned();
-            say!("weir: writes nothing in {data}: the server names it, and its account does not own it");
-            return None;
+            let what = format!(
+                "the server names {data} as the folder of its data, and nothing but its word says that it is: weir writes nothing there"
+            );
+            return Err(Lacking {
+                what,
+                hint: Some("give a folder on the device of the data with --dir".to_string()),
+            });
         }
-        Some(data.clone())
+        Ok(data.cloned())
     }
 
     /// The first server.

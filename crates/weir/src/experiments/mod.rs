@@ -76,7 +76,7 @@ pub fn enter(asked: &mut Asked) -> anyhow::Result<()> {
     let mut premises = Premises::enter(entry.named)?;
     admit(&mut premises, spec, entry.any_maker)?;
     if entry.at_data
-        && let Some(place) = premises.data_here()
+        && let Some(place) = premises.data_here()?
     {
         asked.measured.place = place.canonicalize().unwrap_or(place);
         asked.conduct.place = asked.measured.place.display().to_string();
