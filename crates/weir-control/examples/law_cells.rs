@@ -1,6 +1,6 @@
 //! The law in simulated cells that are drawn at random, beside static limits in the same cells: where it stands by their front,
 //! as `bench/guard/gauntlet` computes it on real devices, and exactly: nothing here is noise. Arguments: seed, cells, and optionally one cell to tell of move by move.
-//! Without arguments: the devices A to D in the phases of that bench.
+//! Without arguments: the devices A to D in the phases of that bench, beside static limits.
 
 use weir_control::plant::scenario::between;
 use weir_control::plant::score::{phases, score, undisturbed};
@@ -113,25 +113,31 @@ fn fixed_devices() {
         spec.syncs.direct = direct;
         let script = Script::gauntlet(15, letter == "d");
         let idle = undisturbed(&spec, &script, SEED);
-        let history = simulate(&spec, &script, Law::Guard(Box::new(Guard::new(Parameters::default()))), SEED);
-        let told: Vec<String> = phases(&history)
-            .into_iter()
-            .filter(|phase| phase.writers > 0)
-            .map(|mut phase| {
-                phase.from += LEFT_OUT;
-                let worth = score(&history, &idle, phase, LatencyTarget::TimesIdle(5.0));
-                let percent = |share: Option<f64>| {
-                    share.map_or("-".to_string(), |share| format!("{:.0}", 100.0 * share))
-                };
-                format!("{}t {}/{}", phase.threads, percent(worth.kept()), percent(worth.used()))
-            })
-            .collect();
+        let worth_of = |law| {
+            let history = simulate(&spec, &script, law, SEED);
+            let told: Vec<String> = phases(&history)
+                .into_iter()
+                .filter(|phase| phase.writers > 0)
+                .map(|mut phase| {
+                    phase.from += LEFT_OUT;
+                    let worth = score(&history, &idle, phase, LatencyTarget::TimesIdle(5.0));
+                    let percent = |share: Option<f64>| {
+                        share.map_or("-".to_string(), |share| format!("{:.0}", 100.0 * share))
+                    };
+                    format!("{}t {}/{}", phase.threads, percent(worth.kept()), percent(worth.used()))
+                })
+                .collect();
+            told.join("  ")
+        };
         println!(
             "{letter}{}{}: {}",
             if crowded { " crowded" } else { "" },
             if direct { " direct" } else { "" },
-            told.join("  ")
+            worth_of(Law::Guard(Box::new(Guard::new(Parameters::default()))))
         );
+        for megabytes in [1, 2, 4, 8, 16, 32] {
+            println!("    static {megabytes} MB: {}", worth_of(Law::Static(megabytes * 1_000_000)));
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Limits are rungs, each √2 of the one below. What a rung is worth says what the guard wants: first that syncs keep their
 //! target, then that bulk writers get much. It moves to the best rung it knows, tries one that it does not know where the
-//! target is missed or where there is room, and believes what it found for a while. Nothing else decides where a limit goes.
+//! target is missed or where there is room, and believes what it found for a while. Each speed that the device has had has rungs
+//! of its own. Nothing else decides where a limit goes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::mem;
 
 use super::reference::octaves_between;
 
@@ -39,8 +41,10 @@ const BELIEVED_MOST_NS: u64 = 160_000_000_000;
 const CHANGED: f64 = 0.25;
 /// The same of what the device delivers, as a factor.
 const CHANGED_FLOW: f64 = 1.6;
-/// What was measured while the device became faster is believed for so long only.
+/// What was measured across such a change is believed for so long only.
 const CHANGED_NS: u64 = 500_000_000;
+/// Speeds of a device that are told apart at one concurrency.
+const SPEEDS_MOST: usize = 4;
 /// Octaves within which two concurrencies want the same limit.
 const SAME_OCTAVES: f64 = 0.8;
 /// And within which one that changes is still taken for the same: a server's log writer makes one connection two every
@@ -62,6 +66,21 @@ pub(super) struct Outcome {
     /// By the device, bytes a second.
     pub delivered: f64,
     pub span_ns: f64,
+}
+
+impl Outcome {
+    /// The mean of both, by how long they were measured.
+    fn averaged(&self, other: &Outcome) -> Outcome {
+        let share = other.span_ns / (self.span_ns + other.span_ns);
+        let mean = |before: f64, now: f64| before + (now - before) * share;
+        Outcome {
+            kept: mean(self.kept, other.kept),
+            is_over: other.is_over,
+            p99_ns: other.p99_ns.or(self.p99_ns),
+            delivered: mean(self.delivered, other.delivered),
+            span_ns: (self.span_ns + other.span_ns).min(AVERAGED_NS),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -107,13 +126,74 @@ pub(super) struct Standing {
     pub now_ns: u64,
 }
 
+/// How the device's speed changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Slower,
+    Faster,
+}
+
+/// What is known of the rungs at one speed of the device.
+#[derive(Debug, Clone, Default)]
+struct Speed {
+    rungs: BTreeMap<Rung, Found>,
+    /// Where it was best.
+    home: Option<Rung>,
+}
+
+impl Speed {
+    /// Whether what the device delivered at a rung cannot be this speed's.
+    fn change(&self, rung: Rung, delivered: f64, now_ns: u64) -> Option<Change> {
+        let (least, most) = self.delivers(rung, |found| found.is_believed(now_ns));
+        if delivered * CHANGED_FLOW < least {
+            return Some(Change::Slower);
+        }
+        (delivered > most * CHANGED_FLOW).then_some(Change::Faster)
+    }
+
+    /// Bytes a second that the device delivers at a rung, at least and at most: a lower limit never lets more through.
+    fn delivers(&self, rung: Rung, counts: impl Fn(&Found) -> bool) -> (f64, f64) {
+        let flow = |(_, found): (&Rung, &Found)| counts(found).then_some(found.outcome.delivered);
+        if let Some(same) = self.rungs.get_key_value(&rung).and_then(flow) {
+            return (same, same);
+        }
+        let below = self.rungs.range(..rung).filter_map(flow).fold(0.0, f64::max);
+        let above = self.rungs.range(rung..).filter_map(flow).fold(f64::INFINITY, f64::min);
+        (below, above)
+    }
+
+    /// By what factor this speed is too fast, or too slow, to be where a change leads that was measured at a rung. The
+    /// measurement lies across the change, so this speed may be slower, or faster, than it.
+    fn misfit(&self, change: Change, rung: Rung, delivered: f64) -> f64 {
+        let (least, most) = self.delivers(rung, |_| true);
+        match change {
+            Change::Slower => least / delivered.max(1.0),
+            Change::Faster => delivered / most.max(1.0),
+        }
+    }
+
+    /// Voids what is known of every rung.
+    fn doubt(&mut self) {
+        self.rungs.values_mut().for_each(|found| found.until_ns = 0);
+    }
+
+    /// The device is so again: what was found then holds.
+    fn believed_again(mut self, now_ns: u64) -> Speed {
+        for found in self.rungs.values_mut().filter(|found| found.until_ns > 0) {
+            found.until_ns = found.until_ns.max(now_ns + found.believed_ns);
+        }
+        self
+    }
+}
+
 /// One concurrency.
 #[derive(Debug, Clone)]
 pub(super) struct Ladder {
     pub concurrency: f64,
-    rungs: BTreeMap<Rung, Found>,
-    /// Where it was best.
-    home: Option<Rung>,
+    /// At the speed that the device has.
+    now: Speed,
+    /// At those that it had before, the latest last.
+    others: Vec<Speed>,
     /// When a probe was last made.
     pub probed_ns: Option<u64>,
 }
@@ -152,7 +232,7 @@ impl Ladders {
             if self.all.len() >= LADDERS_MOST {
                 self.all.remove(0);
             }
-            self.all.push(Ladder { concurrency, rungs: BTreeMap::new(), home: None, probed_ns: None });
+            self.all.push(Ladder::new(concurrency));
             self.all.len() - 1
         });
         self.current = Some(index);
@@ -171,6 +251,10 @@ impl Ladders {
 }
 
 impl Ladder {
+    fn new(concurrency: f64) -> Ladder {
+        Ladder { concurrency, now: Speed::default(), others: Vec::new(), probed_ns: None }
+    }
+
     /// Octaves between a concurrency and this one.
     fn away(&self, concurrency: f64) -> f64 {
         octaves_between(self.concurrency, concurrency)
@@ -178,63 +262,64 @@ impl Ladder {
 
     /// The limit that was best lately, in bytes.
     pub fn home(&self) -> Option<u64> {
-        self.home.map(bytes_of)
+        self.now.home.map(bytes_of)
     }
 
     /// What is believed of a rung.
     pub fn known(&self, rung: Rung, now_ns: u64) -> Option<Outcome> {
-        self.rungs.get(&rung).filter(|found| found.is_believed(now_ns)).map(|found| found.outcome)
+        self.now.rungs.get(&rung).filter(|found| found.is_believed(now_ns)).map(|found| found.outcome)
     }
 
     /// What was found where the limit was best.
     pub fn best(&self) -> Option<Outcome> {
-        let found = self.home.and_then(|home| self.rungs.get(&home)).filter(|found| found.until_ns > 0);
+        let found =
+            self.now.home.and_then(|home| self.now.rungs.get(&home)).filter(|found| found.until_ns > 0);
         found.map(|found| found.outcome)
     }
 
-    /// Takes in what was measured at a rung. Where that is worse than it was, whatever is known of other rungs is of another
-    /// device, or of another load. Where it is better, what failed at other rungs stays known.
+    /// Takes in what was measured at a rung. Where the device is faster or slower than it was, what is known of its rungs is
+    /// put aside until it is so again. Where only syncs keep less, whatever is known of other rungs is of another load; where they
+    /// keep more, what failed at other rungs stays known.
     pub fn note(&mut self, rung: Rung, outcome: Outcome, now_ns: u64) {
-        let known = self.rungs.get(&rung).filter(|found| found.is_believed(now_ns)).copied();
-        let Some(before) = known else {
-            // A lower limit never lets more through.
-            let below = self.rungs.range(..rung).filter(|(_, found)| found.is_believed(now_ns));
-            let most = below.map(|(_, found)| found.outcome.delivered).fold(0.0, f64::max);
-            if outcome.delivered * CHANGED_FLOW < most {
-                self.doubt();
-            }
-            let again = self.rungs.get(&rung).map_or(0, |found| 2 * found.believed_ns);
-            let believed_ns = again.clamp(BELIEVED_NS, BELIEVED_MOST_NS);
-            self.rungs.insert(rung, Found::new(outcome, now_ns, believed_ns));
-            return;
-        };
-        let kept = outcome.kept - before.outcome.kept;
-        let flow = (outcome.delivered.max(1.0) / before.outcome.delivered.max(1.0)).ln();
-        if kept.abs() > CHANGED || flow.abs() > CHANGED_FLOW.ln() {
-            // Part of it was measured before the change.
-            let is_worse = kept < -CHANGED || (kept <= CHANGED && flow < 0.0);
-            if is_worse {
-                self.doubt();
-            }
-            let believed_ns = if is_worse { before.believed_ns } else { CHANGED_NS };
-            self.rungs.insert(rung, Found::new(outcome, now_ns, believed_ns));
+        if let Some(change) = self.now.change(rung, outcome.delivered, now_ns) {
+            self.follow(change, rung, outcome.delivered, now_ns);
+            let believed_ns = if change == Change::Slower { BELIEVED_NS } else { CHANGED_NS };
+            let across = Found::new(outcome, now_ns, believed_ns);
+            self.now.rungs.entry(rung).or_insert(across);
             return;
         }
-        let share = outcome.span_ns / (before.outcome.span_ns + outcome.span_ns);
-        let mean = |before: f64, now: f64| before + (now - before) * share;
-        let averaged = Outcome {
-            kept: mean(before.outcome.kept, outcome.kept),
-            is_over: outcome.is_over,
-            p99_ns: outcome.p99_ns.or(before.outcome.p99_ns),
-            delivered: mean(before.outcome.delivered, outcome.delivered),
-            span_ns: (before.outcome.span_ns + outcome.span_ns).min(AVERAGED_NS),
+        let now = &mut self.now;
+        let before = now.rungs.get(&rung).copied();
+        let found = match before.filter(|found| found.is_believed(now_ns)) {
+            Some(before) if outcome.kept < before.outcome.kept - CHANGED => {
+                now.doubt();
+                Found::new(outcome, now_ns, before.believed_ns)
+            }
+            // Part of it was measured before the change.
+            Some(before) if outcome.kept > before.outcome.kept + CHANGED => {
+                Found::new(outcome, now_ns, CHANGED_NS)
+            }
+            Some(before) => Found::new(before.outcome.averaged(&outcome), now_ns, before.believed_ns),
+            None => {
+                let again = before.map_or(0, |found| 2 * found.believed_ns);
+                Found::new(outcome, now_ns, again.clamp(BELIEVED_NS, BELIEVED_MOST_NS))
+            }
         };
-        self.rungs.insert(rung, Found::new(averaged, now_ns, before.believed_ns));
+        now.rungs.insert(rung, found);
     }
 
-    /// Voids what is known of every rung.
-    fn doubt(&mut self) {
-        self.rungs.values_mut().for_each(|found| found.until_ns = 0);
+    /// Goes to the speed that a change points to, or to a new one.
+    fn follow(&mut self, change: Change, rung: Rung, delivered: f64, now_ns: u64) {
+        let fits = self.others.iter().map(|speed| speed.misfit(change, rung, delivered)).enumerate().rev();
+        let best = fits.filter(|(_, misfit)| *misfit <= CHANGED_FLOW).min_by(|a, b| a.1.total_cmp(&b.1));
+        let speed = match best {
+            Some((at, _)) => self.others.remove(at).believed_again(now_ns),
+            None => Speed::default(),
+        };
+        self.others.push(mem::replace(&mut self.now, speed));
+        if self.others.len() >= SPEEDS_MOST {
+            self.others.remove(0);
+        }
     }
 
     /// Where to go from a rung of which something is known; `None` where it is as good here as anywhere.
@@ -242,10 +327,10 @@ impl Ladder {
         let here = self.known(at, standing.now_ns)?;
         let own = standing.worth(&here);
         if let Some(better) = self.better(at, own, standing) {
-            self.home = Some(better);
+            self.now.home = Some(better);
             return Some(better);
         }
-        self.home = Some(at);
+        self.now.home = Some(at);
         let lower = || self.untried(at, -1, standing.reach_down(&here), own, standing);
         let reach_up = if standing.has_spare { 2 } else { 1 };
         let higher = || self.untried(at, 1, reach_up, own, standing).filter(|_| standing.may_rise);
@@ -260,6 +345,7 @@ impl Ladder {
     /// where the target is missed.
     fn better(&self, at: Rung, own: f64, standing: &Standing) -> Option<Rung> {
         let known = self
+            .now
             .rungs
             .iter()
             .filter(|(rung, found)| standing.has(**rung) && found.is_believed(standing.now_ns));
@@ -340,7 +426,7 @@ mod tests {
 
     /// A ladder on which these were found.
     fn found(rungs: &[Measured]) -> Ladder {
-        let mut ladder = Ladder { concurrency: 1.0, rungs: BTreeMap::new(), home: None, probed_ns: None };
+        let mut ladder = Ladder::new(1.0);
         for &(rung, kept, share) in rungs {
             ladder.note(rung, outcome(kept, share * FULL), SECOND);
         }
@@ -407,14 +493,13 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_device_voids_what_was_found_and_a_faster_one_does_not() {
+    fn what_was_found_is_put_aside_where_the_device_is_another() {
         // (rung, share kept, share of the device's rate, rungs that are still believed)
         let cases: [(Rung, f64, f64, &[Rung]); 6] = [
             (8, 0.90, 0.5, &[8, 9]),
             (8, 0.60, 0.5, &[8]),
             (8, 0.95, 0.2, &[8]),
-            // What failed on a device that was slow a moment ago may soon fail again.
-            (8, 0.95, 0.9, &[8, 9]),
+            (8, 0.95, 0.9, &[8]),
             (9, 0.97, 0.9, &[8, 9]),
             // Less than at a lower limit.
             (10, 0.90, 0.3, &[10]),
@@ -424,6 +509,33 @@ mod tests {
             ladder.note(rung, outcome(kept, share * FULL), 2 * SECOND);
             let known = |rung: &Rung| ladder.known(*rung, 2 * SECOND).is_some();
             assert_eq!((8..=10).filter(known).collect::<Vec<_>>(), believed, "{rung} {kept} {share}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_has_its_speed_again_finds_what_was_found() {
+        let mut ladder = found(&[(8, 0.95, 0.8), (9, 0.70, 0.9)]);
+        let mut at_ns = SECOND;
+        let mut step = |ladder: &mut Ladder, rung, kept, share, is_short| {
+            at_ns += SECOND;
+            ladder.note(rung, outcome(kept, share * FULL), at_ns);
+            ladder.next(rung, &Standing { now_ns: at_ns, ..standing(is_short) })
+        };
+        // It becomes slow within the first second, and the way down is sought.
+        assert_eq!(step(&mut ladder, 8, 0.5, 0.4, true), Some(6));
+        assert_eq!(step(&mut ladder, 6, 0.7, 0.24, true), Some(4));
+        assert_eq!(step(&mut ladder, 4, 0.95, 0.24, false), Some(5));
+        assert_eq!(step(&mut ladder, 5, 0.8, 0.24, true), Some(4));
+        // Fast again: where it was good when it was fast.
+        assert_eq!(step(&mut ladder, 4, 0.95, 0.5, false), Some(8));
+        assert_eq!(step(&mut ladder, 8, 0.95, 0.8, false), None);
+        // Slow again: where it was good when it was slow.
+        assert_eq!(step(&mut ladder, 8, 0.5, 0.4, true), Some(4));
+        assert_eq!(step(&mut ladder, 4, 0.95, 0.24, false), None);
+        assert_eq!(ladder.others.len(), 1);
+        for rung in 0..10 {
+            step(&mut ladder, 4, 0.3 * f64::from(rung % 4), 0.1 * f64::from(rung), false);
+            assert!(ladder.others.len() < SPEEDS_MOST);
         }
     }
 
