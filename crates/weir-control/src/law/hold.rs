@@ -251,6 +251,7 @@ impl Guard {
             is_over: verdict.tail == State::Bad,
             p99_ns: verdict.p99_ns,
             delivered: whole.delivered,
+            delivered_last: self.window.since(now.saturating_sub(3 * self.parameters.look_ns)).delivered,
             span_ns: whole.elapsed_ns as f64,
         };
         ladder.note(at, outcome, now);
@@ -265,7 +266,7 @@ impl Guard {
         let few = sample.sensor.source != SensorSource::Syscalls && view.elapsed_ns + p.look_ns < p.window_ns;
         let is_soon_written = (limit as f64) < DRAIN_S * view.delivered;
         let ladder = self.ladders.current();
-        let is_held = verdict.share == State::Good && verdict.tail != State::Close;
+        let is_held = verdict.share == State::Good;
         // A thread or two have next to no pages of their own: what throttles them is how long a slow device takes for the
         // rest, of which a lower limit leaves less.
         let own = verdict.own && ladder.as_ref().is_some_and(|ladder| ladder.concurrency > FEW);

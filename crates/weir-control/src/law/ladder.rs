@@ -65,6 +65,8 @@ pub(super) struct Outcome {
     pub p99_ns: Option<u64>,
     /// By the device, bytes a second.
     pub delivered: f64,
+    /// The same at the end of the time.
+    pub delivered_last: f64,
     pub span_ns: f64,
 }
 
@@ -78,6 +80,7 @@ impl Outcome {
             is_over: other.is_over,
             p99_ns: other.p99_ns.or(self.p99_ns),
             delivered: mean(self.delivered, other.delivered),
+            delivered_last: other.delivered_last,
             span_ns: (self.span_ns + other.span_ns).min(AVERAGED_NS),
         }
     }
@@ -149,6 +152,12 @@ impl Speed {
             return Some(Change::Slower);
         }
         (delivered > most * CHANGED_FLOW).then_some(Change::Faster)
+    }
+
+    /// One that delivers so many times as much at every rung. A sync waits as long for a smaller backlog of a slower device.
+    fn scaled(&self, times: f64) -> Speed {
+        let home = self.home.map(|home| home + (STEPS * times.log2()).round() as Rung);
+        Speed { home, ..Speed::default() }
     }
 
     /// Bytes a second that the device delivers at a rung, at least and at most: a lower limit never lets more through.
@@ -282,7 +291,7 @@ impl Ladder {
     /// keep more, what failed at other rungs stays known.
     pub fn note(&mut self, rung: Rung, outcome: Outcome, now_ns: u64) {
         if let Some(change) = self.now.change(rung, outcome.delivered, now_ns) {
-            self.follow(change, rung, outcome.delivered, now_ns);
+            self.follow(change, rung, &outcome, now_ns);
             let believed_ns = if change == Change::Slower { BELIEVED_NS } else { CHANGED_NS };
             let across = Found::new(outcome, now_ns, believed_ns);
             self.now.rungs.entry(rung).or_insert(across);
@@ -309,12 +318,17 @@ impl Ladder {
     }
 
     /// Goes to the speed that a change points to, or to a new one.
-    fn follow(&mut self, change: Change, rung: Rung, delivered: f64, now_ns: u64) {
-        let fits = self.others.iter().map(|speed| speed.misfit(change, rung, delivered)).enumerate().rev();
+    fn follow(&mut self, change: Change, rung: Rung, outcome: &Outcome, now_ns: u64) {
+        let misfit = |speed: &Speed| speed.misfit(change, rung, outcome.delivered);
+        let fits = self.others.iter().map(misfit).enumerate().rev();
         let best = fits.filter(|(_, misfit)| *misfit <= CHANGED_FLOW).min_by(|a, b| a.1.total_cmp(&b.1));
         let speed = match best {
             Some((at, _)) => self.others.remove(at).believed_again(now_ns),
-            None => Speed::default(),
+            None => {
+                let (least, most) = self.now.delivers(rung, |found| found.is_believed(now_ns));
+                let before = if change == Change::Slower { least } else { most };
+                self.now.scaled(outcome.delivered_last.max(1.0) / before.max(1.0))
+            }
         };
         self.others.push(mem::replace(&mut self.now, speed));
         if self.others.len() >= SPEEDS_MOST {
@@ -330,7 +344,14 @@ impl Ladder {
             self.now.home = Some(better);
             return Some(better);
         }
+        // Where it is looked for first, at a speed that was never seen.
+        let guess = self.now.home.filter(|home| !self.now.rungs.contains_key(home));
         self.now.home = Some(at);
+        if let Some(guess) = guess.map(|home| home.clamp(standing.ends.0, standing.ends.1))
+            && ((guess < at && standing.is_short) || (guess > at && standing.may_rise && !standing.is_short))
+        {
+            return Some(guess);
+        }
         let lower = || self.untried(at, -1, standing.reach_down(&here), own, standing);
         let reach_up = if standing.has_spare { 2 } else { 1 };
         let higher = || self.untried(at, 1, reach_up, own, standing).filter(|_| standing.may_rise);
@@ -415,7 +436,7 @@ mod tests {
     const FULL: f64 = 200e6;
 
     fn outcome(kept: f64, delivered: f64) -> Outcome {
-        Outcome { kept, is_over: false, p99_ns: None, delivered, span_ns: 1e9 }
+        Outcome { kept, is_over: false, p99_ns: None, delivered, delivered_last: delivered, span_ns: 1e9 }
     }
 
     fn standing(is_short: bool) -> Standing {
@@ -518,12 +539,14 @@ mod tests {
         let mut at_ns = SECOND;
         let mut step = |ladder: &mut Ladder, rung, kept, share, is_short| {
             at_ns += SECOND;
-            ladder.note(rung, outcome(kept, share * FULL), at_ns);
+            let measured = outcome(kept, share * FULL);
+            let last = if share < 0.5 { 0.2 * FULL } else { measured.delivered };
+            ladder.note(rung, Outcome { delivered_last: last, ..measured }, at_ns);
             ladder.next(rung, &Standing { now_ns: at_ns, ..standing(is_short) })
         };
-        // It becomes slow within the first second, and the way down is sought.
-        assert_eq!(step(&mut ladder, 8, 0.5, 0.4, true), Some(6));
-        assert_eq!(step(&mut ladder, 6, 0.7, 0.24, true), Some(4));
+        assert_eq!(step(&mut ladder, 8, 0.95, 0.8, false), None);
+        // It becomes slow within a second: a quarter of the limit, as it delivers a quarter.
+        assert_eq!(step(&mut ladder, 8, 0.5, 0.4, true), Some(4));
         assert_eq!(step(&mut ladder, 4, 0.95, 0.24, false), Some(5));
         assert_eq!(step(&mut ladder, 5, 0.8, 0.24, true), Some(4));
         // Fast again: where it was good when it was fast.
