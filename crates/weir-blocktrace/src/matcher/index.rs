@@ -120,7 +120,7 @@ pub(super) struct Index {
     entries: Vec<Entry>,
     len: usize,
     shift: u32,
-    seed: u64,
+    seeds: [u64; 2],
     /// Holds until anything changes.
     hint: Cell<Hint>,
 }
@@ -131,18 +131,18 @@ impl Index {
             entries: vec![EMPTY; SLOTS_MIN],
             len: 0,
             shift: 64 - SLOTS_MIN.trailing_zeros(),
-            seed: RandomState::new().hash_one(0),
+            seeds: [0, 1].map(|n| RandomState::new().hash_one(n)),
             hint: Cell::new(NO_HINT),
         }
     }
 
     #[inline(always)]
     fn home(&self, key: Key) -> usize {
-        // Fibonacci hashing: neighbouring sectors spread over the whole table. Seeded, so that no recording can have sectors that
-        // all fall on one place, nor devices whose numbers take back what their sectors add. By what something is found does not matter,
-        // so that what goes on at its sector keeps its place.
-        let tag = u64::from(key.tag & !BY).wrapping_mul(self.seed | 1);
-        ((key.at ^ self.seed).wrapping_add(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        // A product of 128 bits, folded. Both factors are seeded, so that no recording can have sectors, nor devices, that all fall
+        // on one place. By what something is found does not matter, so that what goes on at its sector keeps its place.
+        let device = u64::from(key.tag & !BY) << 32;
+        let product = u128::from(key.at ^ self.seeds[0]) * u128::from(self.seeds[1] ^ device);
+        ((product as u64 ^ (product >> 64) as u64) >> self.shift) as usize
     }
 
     #[inline(always)]
@@ -329,8 +329,14 @@ mod tests {
             let key = Key::of_sector(By::Start, device, Direction::Write, 0);
             Key { at: u64::from(key.tag & !BY) << 40, ..key }
         });
+        // Sums of powers of two whose products with that factor are near 0: a seed that is only added moves all alike.
+        let of_bits = (0..4096_u64).map(|n| {
+            let bits = [3, 13, 17, 33, 34, 35, 36, 49, 50, 54, 55, 56].into_iter().enumerate();
+            let sector = bits.filter(|(nth, _)| n >> nth & 1 == 1).map(|(_, bit)| 1_u64 << bit).sum();
+            Key::of_sector(By::Start, 1, Direction::Write, sector)
+        });
         let chosen = [1, 8, 1000, 1 << 40, 1 << 52, inverse].map(of_factor);
-        for keys in chosen.into_iter().chain([of_devices.collect()]) {
+        for keys in chosen.into_iter().chain([of_devices.collect(), of_bits.collect()]) {
             let mut index = Index::new();
             for (n, key) in keys.iter().enumerate() {
                 index.insert(*key, n as Id);

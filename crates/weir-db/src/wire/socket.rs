@@ -21,8 +21,9 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Whether a Unix socket leads to the server that is meant: who listens is root or oneself, or no other account may have made
-/// the socket, its folder, a folder above it or a link on the way to it. A throw-away server is none that is meant.
+/// Whether a Unix socket leads to the server that is meant: no other account may have made the socket, its folder, a folder
+/// above it or a link on the way to it, or who listens is an ordinary account's own server. That root listens says nothing by
+/// itself: systemd makes sockets for others. A throw-away server is none that is meant.
 pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
     if throwaway::is_of_one(path) {
         return false;
@@ -30,7 +31,7 @@ pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
     let Some(peer) = listener(socket) else { return false };
     let own = rustix::process::geteuid().as_raw();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    peer.uid == 0 || peer.uid == own || is_no_strangers(folder, peer.uid).unwrap_or(false)
+    (peer.uid == own && own != 0) || is_no_strangers(folder, peer.uid).unwrap_or(false)
 }
 
 /// Who listens at a Unix socket. The process is 0 where it is none of this namespace, which rustix's type cannot say.
@@ -208,5 +209,20 @@ mod tests {
         }
         // The server's own folder is its own; another account's is not.
         assert!(is_no_strangers(&inside, NOBODY).unwrap() && !is_no_strangers(&inside, 65_533).unwrap());
+    }
+
+    #[test]
+    fn root_that_listens_is_believed_where_nobody_else_may_put_a_socket() {
+        if !root_or_say("root_that_listens_is_believed_where_nobody_else_may_put_a_socket") {
+            return;
+        }
+        let (kept, public) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::set_permissions(public.path(), Permissions::from_mode(0o1777)).unwrap();
+        let (socket, link) = (kept.path().join("socket"), public.path().join("socket"));
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        symlink(&socket, &link).unwrap();
+        let is_believed =
+            |path: &Path| is_the_servers(&connect_unix(path, Duration::from_secs(5)).unwrap(), path);
+        assert!(is_believed(&socket) && !is_believed(&link));
     }
 }
