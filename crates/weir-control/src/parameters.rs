@@ -74,7 +74,7 @@ pub struct Parameters {
     pub mean_samples: u64,
     /// One-sided confidence, in standard deviations, that a share or a tail is off before the limit is cut.
     pub confidence: f64,
-    /// Below this share of its target a tail leaves room to raise.
+    /// Below this share of its target a tail is held with room.
     pub tail_room: f64,
     /// The first limit for a device, as time at the best rate it has delivered.
     pub start_ns: u64,

@@ -251,10 +251,12 @@ impl Guard {
             is_over: verdict.tail == State::Bad,
             p99_ns: verdict.p99_ns,
             delivered: whole.delivered,
-            delivered_last: self.window.since(now.saturating_sub(3 * self.parameters.look_ns)).delivered,
             span_ns: whole.elapsed_ns as f64,
         };
-        ladder.note(at, outcome, now);
+        // A look that took long is no end of the window: it is all of it.
+        let last = self.window.since(now.saturating_sub(4 * self.parameters.look_ns));
+        let last = if last.elapsed_ns > 0 { last.delivered } else { whole.delivered };
+        ladder.note(at, outcome, last, now);
         self.next_rung(sample, at, &view, &verdict)
     }
 

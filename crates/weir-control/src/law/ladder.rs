@@ -3,7 +3,7 @@
 //! Limits are rungs, each √2 of the one below. What a rung is worth says what the guard wants: first that syncs keep their
 //! target, then that bulk writers get much. It moves to the best rung it knows, tries one that it does not know where the
 //! target is missed or where there is room, and believes what it found for a while. Each speed that the device has had has rungs
-//! of its own. Nothing else decides where a limit goes.
+//! of its own.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -43,7 +43,9 @@ const CHANGED: f64 = 0.25;
 const CHANGED_FLOW: f64 = 1.6;
 /// What was measured across such a change is believed for so long only.
 const CHANGED_NS: u64 = 500_000_000;
-/// Speeds of a device that are told apart at one concurrency.
+/// No limit is scaled down by more at once.
+const SCALED_LEAST: f64 = 1.0 / 16.0;
+/// Speeds of a device that are distinguished at one concurrency.
 const SPEEDS_MOST: usize = 4;
 /// Octaves within which two concurrencies want the same limit.
 const SAME_OCTAVES: f64 = 0.8;
@@ -65,8 +67,6 @@ pub(super) struct Outcome {
     pub p99_ns: Option<u64>,
     /// By the device, bytes a second.
     pub delivered: f64,
-    /// The same at the end of the time.
-    pub delivered_last: f64,
     pub span_ns: f64,
 }
 
@@ -80,7 +80,6 @@ impl Outcome {
             is_over: other.is_over,
             p99_ns: other.p99_ns.or(self.p99_ns),
             delivered: mean(self.delivered, other.delivered),
-            delivered_last: other.delivered_last,
             span_ns: (self.span_ns + other.span_ns).min(AVERAGED_NS),
         }
     }
@@ -154,10 +153,10 @@ impl Speed {
         (delivered > most * CHANGED_FLOW).then_some(Change::Faster)
     }
 
-    /// One that delivers so many times as much at every rung. A sync waits as long for a smaller backlog of a slower device.
-    fn scaled(&self, times: f64) -> Speed {
-        let home = self.home.map(|home| home + (STEPS * times.log2()).round() as Rung);
-        Speed { home, ..Speed::default() }
+    /// One that delivers a share of this one's at every rung. A sync waits as long for a smaller backlog of a slower device.
+    fn scaled(&self, share: f64) -> Speed {
+        let down = (STEPS * share.clamp(SCALED_LEAST, 1.0).log2()).round() as Rung;
+        Speed { home: self.home.map(|home| home + down), ..Speed::default() }
     }
 
     /// Bytes a second that the device delivers at a rung, at least and at most: a lower limit never lets more through.
@@ -171,14 +170,15 @@ impl Speed {
         (below, above)
     }
 
-    /// By what factor this speed is too fast, or too slow, to be where a change leads that was measured at a rung. The
-    /// measurement lies across the change, so this speed may be slower, or faster, than it.
-    fn misfit(&self, change: Change, rung: Rung, delivered: f64) -> f64 {
+    /// How far this speed is from where a change leads, by what was measured across it at a rung and what was delivered last;
+    /// `None` where it cannot be that, or nothing says so. What was measured across the change lies between both speeds.
+    fn distance(&self, change: Change, rung: Rung, delivered: f64, last: f64) -> Option<f64> {
         let (least, most) = self.delivers(rung, |_| true);
-        match change {
-            Change::Slower => least / delivered.max(1.0),
-            Change::Faster => delivered / most.max(1.0),
-        }
+        let (expected, is_it) = match change {
+            Change::Slower => (least, least > 0.0 && least < delivered * CHANGED_FLOW),
+            Change::Faster => (most, most.is_finite() && delivered < most * CHANGED_FLOW),
+        };
+        is_it.then(|| (last.max(1.0) / expected.max(1.0)).ln().abs())
     }
 
     /// Voids what is known of every rung.
@@ -188,9 +188,7 @@ impl Speed {
 
     /// The device is so again: what was found then holds.
     fn believed_again(mut self, now_ns: u64) -> Speed {
-        for found in self.rungs.values_mut().filter(|found| found.until_ns > 0) {
-            found.until_ns = found.until_ns.max(now_ns + found.believed_ns);
-        }
+        self.rungs.values_mut().for_each(|found| found.until_ns = now_ns + found.believed_ns);
         self
     }
 }
@@ -286,15 +284,13 @@ impl Ladder {
         found.map(|found| found.outcome)
     }
 
-    /// Takes in what was measured at a rung. Where the device is faster or slower than it was, what is known of its rungs is
+    /// Takes in what was measured at a rung, and what the device delivered at the end of that time. Where the device is faster or slower than it was, what is known of its rungs is
     /// put aside until it is so again. Where only syncs keep less, whatever is known of other rungs is of another load; where they
     /// keep more, what failed at other rungs stays known.
-    pub fn note(&mut self, rung: Rung, outcome: Outcome, now_ns: u64) {
+    pub fn note(&mut self, rung: Rung, outcome: Outcome, last: f64, now_ns: u64) {
         if let Some(change) = self.now.change(rung, outcome.delivered, now_ns) {
-            self.follow(change, rung, &outcome, now_ns);
-            let believed_ns = if change == Change::Slower { BELIEVED_NS } else { CHANGED_NS };
-            let across = Found::new(outcome, now_ns, believed_ns);
-            self.now.rungs.entry(rung).or_insert(across);
+            self.follow(change, rung, (outcome.delivered, last), now_ns);
+            self.now.rungs.entry(rung).or_insert(Found::new(outcome, now_ns, CHANGED_NS));
             return;
         }
         let now = &mut self.now;
@@ -318,19 +314,21 @@ impl Ladder {
     }
 
     /// Goes to the speed that a change points to, or to a new one.
-    fn follow(&mut self, change: Change, rung: Rung, outcome: &Outcome, now_ns: u64) {
-        let misfit = |speed: &Speed| speed.misfit(change, rung, outcome.delivered);
-        let fits = self.others.iter().map(misfit).enumerate().rev();
-        let best = fits.filter(|(_, misfit)| *misfit <= CHANGED_FLOW).min_by(|a, b| a.1.total_cmp(&b.1));
-        let speed = match best {
+    fn follow(&mut self, change: Change, rung: Rung, (delivered, last): (f64, f64), now_ns: u64) {
+        let distances = self.others.iter().map(|speed| speed.distance(change, rung, delivered, last));
+        let known =
+            distances.enumerate().filter_map(|(at, distance)| distance.map(|distance| (at, distance)));
+        let speed = match known.min_by(|a, b| a.1.total_cmp(&b.1)) {
             Some((at, _)) => self.others.remove(at).believed_again(now_ns),
-            None => {
-                let (least, most) = self.now.delivers(rung, |found| found.is_believed(now_ns));
-                let before = if change == Change::Slower { least } else { most };
-                self.now.scaled(outcome.delivered_last.max(1.0) / before.max(1.0))
+            None if change == Change::Slower => {
+                let (before, _) = self.now.delivers(rung, |found| found.is_believed(now_ns));
+                self.now.scaled(last / before.max(1.0))
             }
+            None => Speed::default(),
         };
-        self.others.push(mem::replace(&mut self.now, speed));
+        let mut left = mem::replace(&mut self.now, speed);
+        left.rungs.retain(|_, found| found.is_believed(now_ns));
+        self.others.push(left);
         if self.others.len() >= SPEEDS_MOST {
             self.others.remove(0);
         }
@@ -348,7 +346,8 @@ impl Ladder {
         let guess = self.now.home.filter(|home| !self.now.rungs.contains_key(home));
         self.now.home = Some(at);
         if let Some(guess) = guess.map(|home| home.clamp(standing.ends.0, standing.ends.1))
-            && ((guess < at && standing.is_short) || (guess > at && standing.may_rise && !standing.is_short))
+            && guess < at
+            && standing.is_short
         {
             return Some(guess);
         }
@@ -436,7 +435,7 @@ mod tests {
     const FULL: f64 = 200e6;
 
     fn outcome(kept: f64, delivered: f64) -> Outcome {
-        Outcome { kept, is_over: false, p99_ns: None, delivered, delivered_last: delivered, span_ns: 1e9 }
+        Outcome { kept, is_over: false, p99_ns: None, delivered, span_ns: 1e9 }
     }
 
     fn standing(is_short: bool) -> Standing {
@@ -449,7 +448,7 @@ mod tests {
     fn found(rungs: &[Measured]) -> Ladder {
         let mut ladder = Ladder::new(1.0);
         for &(rung, kept, share) in rungs {
-            ladder.note(rung, outcome(kept, share * FULL), SECOND);
+            ladder.note(rung, outcome(kept, share * FULL), share * FULL, SECOND);
         }
         ladder
     }
@@ -509,7 +508,7 @@ mod tests {
             let until = at_ns + believed_s * SECOND;
             assert!(ladder.known(9, until - 1).is_some() && ladder.known(9, until).is_none(), "{believed_s}");
             at_ns = until;
-            ladder.note(9, outcome(0.70, 0.9 * FULL), at_ns);
+            ladder.note(9, outcome(0.70, 0.9 * FULL), 0.9 * FULL, at_ns);
         }
     }
 
@@ -527,7 +526,7 @@ mod tests {
         ];
         for (rung, kept, share, believed) in cases {
             let mut ladder = found(&[(8, 0.95, 0.5), (9, 0.70, 0.9)]);
-            ladder.note(rung, outcome(kept, share * FULL), 2 * SECOND);
+            ladder.note(rung, outcome(kept, share * FULL), share * FULL, 2 * SECOND);
             let known = |rung: &Rung| ladder.known(*rung, 2 * SECOND).is_some();
             assert_eq!((8..=10).filter(known).collect::<Vec<_>>(), believed, "{rung} {kept} {share}");
         }
@@ -541,7 +540,7 @@ mod tests {
             at_ns += SECOND;
             let measured = outcome(kept, share * FULL);
             let last = if share < 0.5 { 0.2 * FULL } else { measured.delivered };
-            ladder.note(rung, Outcome { delivered_last: last, ..measured }, at_ns);
+            ladder.note(rung, measured, last, at_ns);
             ladder.next(rung, &Standing { now_ns: at_ns, ..standing(is_short) })
         };
         assert_eq!(step(&mut ladder, 8, 0.95, 0.8, false), None);
@@ -566,7 +565,7 @@ mod tests {
     fn concurrencies_have_ladders_of_their_own() {
         let mut ladders = Ladders::default();
         assert!(ladders.enter(1.0));
-        ladders.current().unwrap().note(8, outcome(0.95, FULL), SECOND);
+        ladders.current().unwrap().note(8, outcome(0.95, FULL), FULL, SECOND);
         assert!(!ladders.enter(1.5) && ladders.enter(10.0));
         assert_eq!(ladders.current().unwrap().known(8, SECOND), None);
         assert!(ladders.enter(1.0));
