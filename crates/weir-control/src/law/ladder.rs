@@ -284,9 +284,9 @@ impl Ladder {
         found.map(|found| found.outcome)
     }
 
-    /// Takes in what was measured at a rung, and what the device delivered at the end of that time. Where the device is faster or slower than it was, what is known of its rungs is
-    /// put aside until it is so again. Where only syncs keep less, whatever is known of other rungs is of another load; where they
-    /// keep more, what failed at other rungs stays known.
+    /// Takes in what was measured at a rung, and what the device delivered at the end of that time. Where the device is
+    /// faster or slower than it was, what is known of its rungs is put aside until it is so again. Where only syncs keep
+    /// less, whatever is known of other rungs is of another load; where they keep more, what failed at other rungs stays known.
     pub fn note(&mut self, rung: Rung, outcome: Outcome, last: f64, now_ns: u64) {
         if let Some(change) = self.now.change(rung, outcome.delivered, now_ns) {
             self.follow(change, rung, (outcome.delivered, last), now_ns);
