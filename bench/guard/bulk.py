@@ -23,14 +23,19 @@ def lacking(kind):
 
 
 @contextlib.contextmanager
-def own_group(how, weir):
+def own_group(how, weir, device, limits=None):
     """What to start the bulk writer with so that it has a cgroup to itself: nothing, a cgroup of the bench's own
-    (`cgroup`), or `weir guard exec` (`exec`)."""
+    (`cgroup`), or `weir guard exec` (`exec`). `limits`: memory.high and io.max of the bench's own, MB and MB/s."""
     if how == "exec":
         yield [weir, "guard", "exec", "--"]
     elif how == "cgroup":
         group = tempfile.mkdtemp(prefix="weir-gauntlet-bulk.", dir=CGROUPS)
         try:
+            if limits:
+                high, pace = (number * 1_000_000 for number in limits)
+                devices.write(os.path.join(group, "memory.high"), high or "max")
+                number = devices.read(f"/sys/block/{device.name}/dev")
+                devices.write(os.path.join(group, "io.max"), f"{number} wbps={pace or 'max'}")
             yield ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group]
         finally:
             os.rmdir(group)
@@ -88,7 +93,13 @@ class Bulk:
 
 
 def words(kind, device, origin, target):
-    """The program as typed."""
+    """The program as typed, by its path: a shell may have another of that name inside."""
+    name, *rest = typed(kind, device, origin, target)
+    return [shutil.which(name), *rest]
+
+
+def typed(kind, device, origin, target):
+    """The program by its name."""
     if kind == "cp":
         # Where files are sparse or share extents, nothing would be written.
         return ["cp", "--sparse=never", "--reflink=never", origin, target]

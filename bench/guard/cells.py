@@ -12,6 +12,8 @@ A cell as text (`--cell`) is words KEY=VALUE with commas between them:
   files=one             or many: as many as threads; a commit writes to one of them at random
   how=buffered          or direct (O_DIRECT), dsync (O_DSYNC instead of fsync), io_uring (buffered)
   load=fileio           or sysbench (its own binary), mariadb, postgresql
+  served=bucket:500     (--on slowdisk) the limits are those of a volume in a cloud, and each request takes so many µs besides; or
+                        queue:4: so many requests are served at once, and the time that each takes makes the IOPS
   bulk=dd-fresh         or dd-cached, dd-direct, cp, rsync, untar (small files)
 """
 import dataclasses
@@ -37,6 +39,8 @@ MB = 1_000_000
 # The ranges that are drawn from; a device steps to between a tenth and half of its speed.
 IOPS_RANGE = (300, 20_000)
 MBPS_RANGE = (40, 1000)
+# Time of a request: at most in a queue, and from such to such beside a bucket.
+QUEUE_SECONDS, BUCKET_MICROSECONDS = 0.005, (100, 2000)
 LOW_SHARE = (0.1, 0.5)
 CREDIT_SHARE = (0.3, 0.6)
 MOST_THREADS = 32
@@ -58,6 +62,7 @@ class Cell:
     how: str = "buffered"
     load: str = "fileio"
     bulk: str = "dd-fresh"
+    served: str = "bucket:500"
     # In tables. A drawn cell is a number there.
     name: str = ""
     # The least share of the idle rate that commits keep, and of the left-over that bulk writers get, in %. A cell without bars
@@ -77,6 +82,7 @@ class Cell:
         words = {"iops": shape.write_iops, "mbps": shape.write_bps // MB, "course": steps, "fs": self.fs, "mount": self.mount}
         words |= {"threads": "+".join(map(str, self.threads))}
         words |= {key: getattr(self, key) for key in ("files", "how", "load", "bulk")}
+        words |= {"served": self.served} if self.served != "bucket:500" else {}
         return ",".join(f"{key}={value}" for key, value in words.items())
 
     def phases(self):
@@ -141,6 +147,11 @@ def parse(text):
     found = {"shape": course_of(words.pop("course", "steady"), iops, mbps)}
     if "threads" in words:
         found["threads"] = tuple(number("threads", count, 1, 1024) for count in words.pop("threads").split("+"))
+    if "served" in words:
+        kind, _, count = words.pop("served").partition(":")
+        if kind not in ("queue", "bucket"):
+            raise Malformed(f"served: expected queue:N or bucket:MICROSECONDS, got `{kind}:{count}`")
+        found["served"] = f"{kind}:{number('served', count, 1, 1_000_000)}"
     if "mount" in words:
         found["mount"] = words.pop("mount")
     known = {"fs": FILE_SYSTEMS, "files": ("one", "many"), "how": HOW, "load": LOADS, "bulk": BULKS}
@@ -177,12 +188,22 @@ def drawn_shape(rng):
     return Shape(iops, mbps * MB, kind, low, credit if kind == "burst" else 0.0)
 
 
-def drawn(seed, index, loads=None, bulks=None):
+def on_slowdisk(cell, seed):
+    """A drawn cell on such a disk: half of them are queues, which know no steps, half of them buckets."""
+    rng = random.Random(f"{seed}/{cell.name}/served")
+    most = max(1, int(cell.shape.write_iops * QUEUE_SECONDS))
+    served = f"queue:{min(most, int(2 ** rng.uniform(0, math.log2(most + 1))))}"
+    if rng.random() < 0.5:
+        return dataclasses.replace(cell, served=f"bucket:{evenly(rng, *BUCKET_MICROSECONDS)}")
+    return dataclasses.replace(cell, shape=Shape(*cell.shape.full), served=served)
+
+
+def drawn(seed, index, loads=None, bulks=None, file_systems=None):
     """The cell of this number (from 1) of a seed. It does not depend on how many are drawn, only on what is drawn from."""
     # A text as a seed is hashed by SHA-512, the same in every version of Python 3.
     rng = random.Random(f"{seed}/{index}")
     shape = drawn_shape(rng)
-    fs = rng.choice(list(FILE_SYSTEMS))
+    fs = rng.choice(file_systems or list(FILE_SYSTEMS))
     mount = rng.choice(FILE_SYSTEMS[fs])
     threads = min(MOST_THREADS, int(2 ** rng.uniform(0, math.log2(MOST_THREADS + 1))))
     files = rng.choice(["one", "many"])

@@ -50,12 +50,13 @@ class Course:
         found = {"name": name, "threads": threads, "bulk": flooded, "regimes": regimes, "seconds": counted, "samples": samples}
         return found | {"bulk_write_bytes": self.device.largest_write()}
 
-    def run(self, phases):
-        """All phases; one flood runs through those that follow each other with one."""
+    def run(self, phases, private=None):
+        """All phases; one flood runs through those that follow each other with one. `private`: static limits of the bulk writer's
+        cgroup."""
         done, bulk = [], None
         bound = (self.arguments.phase_seconds + loads.PATIENCE) * len(phases)
         with contextlib.ExitStack() as stack:
-            prefix = stack.enter_context(bulks.own_group(self.arguments.bulk_in, self.arguments.weir))
+            prefix = stack.enter_context(bulks.own_group(self.arguments.bulk_in, self.arguments.weir, self.device, private))
 
             def let_go():
                 # Commits may wait behind all that is dirty, for minutes: as the last phase is over, it may go.

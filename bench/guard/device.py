@@ -169,6 +169,44 @@ class Disk(Here):
         os.rmdir(self.at)
 
 
+class Slowdisk(Disk):
+    """A disk in memory that `slowdisk` of lab/kernel-guest serves by the nbd module, throttled below its request queue."""
+
+    PATH = "/dev/nbd0"
+
+    def __init__(self, cell, size_mib):
+        kind, _, number = cell.served.partition(":")
+        iops, self.bps = cell.shape.full
+        # What makes the IOPS of a queue is how long each request takes.
+        self.slots = int(number) if kind == "queue" else 0
+        microseconds = self.slots * 1_000_000 // iops if self.slots else int(number)
+        if not shutil.which("slowdisk") or not os.path.exists(self.PATH):
+            table.lacking(f"a disk that is as slow as it is told needs slowdisk of lab/kernel-guest and {self.PATH} (modprobe nbd)")
+        command = ["slowdisk", self.PATH, str(size_mib), str(microseconds), str(self.slots)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+        self.regime = UNTHROTTLED
+        try:
+            super().__init__(cell.shape, self.PATH, size_mib, cell.fs, cell.mount)
+        except BaseException:
+            stop(self.process)
+            raise
+
+    def throttle(self, regime):
+        """Other limits. Those of a queue in requests are its own."""
+        if regime != self.regime:
+            self.process.stdin.write(f"{0 if self.slots else regime.write_iops} {regime.write_bps}\n")
+            self.process.stdin.flush()
+            self.regime = Regime(*regime)
+
+    def __exit__(self, *_):
+        super().__exit__()
+        self.process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(20)
+        stop(self.process)
+
+
 def limits_put_back(found):
     """Writes back, of each pair, the setting that holds, and what holds for one device alone."""
     for pair in DIRTY_PAIRS:
@@ -214,7 +252,7 @@ def options(parser, json_name, **defaults):
     parser.add_argument("--json", default=os.path.join(table.REPOSITORY, f"target/bench/{json_name}.json"))
     parser.add_argument("--fs", default="xfs", choices=["xfs", "ext4"])
     parser.add_argument("--dir", default=FOLDER, help="where the file of the loop device lies: a disk that is slower than the throttle is what is measured then; /dev/shm where memory allows")
-    parser.add_argument("--on", default="file", choices=["file", "zram"], help="what holds its data: a file behind a loop device, or a zram device, which needs no thread of its own to write and so leaves the processors to those who do")
+    parser.add_argument("--on", default="file", choices=["file", "zram", "slowdisk"], help="what holds its data: a file behind a loop device; a zram device, which needs no thread of its own to write and so leaves the processors to those who do; or, in a guest, slowdisk of lab/kernel-guest, throttled below its request queue")
     parser.add_argument("--size", type=int, default=SIZE_MIB, help="of the device, MiB")
     parser.set_defaults(**defaults)
     arguments = parser.parse_args()

@@ -12,6 +12,8 @@ ON_FRONT_BAR = 90.0
 COMMITS_SHORT_BAR = 5.0
 # What is wished for of every cell: share of idle commits, share of the left-over, in %.
 WISHED = (93.0, 85.0)
+# Of the seconds until commits have recovered.
+SOON_SECONDS = 3
 
 
 def points(rows):
@@ -61,18 +63,28 @@ def placed(row, point, static):
     return row | found | {"verdict": f"{word} ({-far:+.0f} points of {'commits' if far == found['commits_short'] else 'bulk'})"}
 
 
+def shares(name, rows):
+    """What a guard kept of idle commits and of the left-over, over all cells, in a sentence."""
+    commits = sum(row["sync_percent"] >= WISHED[0] for row in rows)
+    bulk = sum(row["bulk_percent"] is None or row["bulk_percent"] >= WISHED[1] for row in rows)
+    both = sum(row["sync_percent"] >= WISHED[0] and (row["bulk_percent"] is None or row["bulk_percent"] >= WISHED[1]) for row in rows)
+    soon = sum(row["recovery_seconds"][0] is not None and row["recovery_seconds"][0] <= SOON_SECONDS for row in rows)
+    lowest = min(rows, key=lambda row: row["sync_percent"])
+    return (
+        f"{name}: of {len(rows)} cells {commits} keep {WISHED[0]:.0f} % of idle commits, {bulk} {WISHED[1]:.0f} % of the left-over, {both} both; "
+        f"{soon} within {SOON_SECONDS} s; fewest commits {lowest['sync_percent']:.0f} % (cell {lowest['device']})"
+    )
+
+
 def summary(name, rows):
     """A guard over all cells, in sentences; and the bars that it misses."""
     far = [row["distance"] for row in rows]
     on = 100 * sum(distance <= NOISE for distance in far) / len(far)
-    wished = sum(row["sync_percent"] >= WISHED[0] and (row["bulk_percent"] is None or row["bulk_percent"] >= WISHED[1]) for row in rows)
-    short, lowest = max(0.0, *(row["commits_short"] for row in rows)), min(rows, key=lambda row: row["sync_percent"])
+    short = max(0.0, *(row["commits_short"] for row in rows))
     said = [
         f"{name}: in {sum(distance <= NOISE for distance in far)} of {len(far)} cells ({on:.0f} %) on the front of static limits or beyond it; "
         f"behind it by {statistics.median(far):.0f} points in the median, {max(far):.0f} at worst (less than 0: beyond)",
-        f"{name}: commits at most {short:.0f} points below the best static limit that moves as much; "
-        f"in {wished} of {len(rows)} cells {WISHED[0]:.0f} % of idle commits and {WISHED[1]:.0f} % of the left-over; fewest commits "
-        f"{lowest['sync_percent']:.0f} % (cell {lowest['device']})",
+        f"{name}: commits at most {short:.0f} points below the best static limit that moves as much",
     ]
     missed = [f"{name}: on the front in < {ON_FRONT_BAR:.0f} % of cells"] if on < ON_FRONT_BAR else []
     missed += [f"{name}: > {COMMITS_SHORT_BAR:.0f} points of commits short"] if short > COMMITS_SHORT_BAR else []

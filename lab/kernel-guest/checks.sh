@@ -253,6 +253,17 @@ scenario_gauntlet() { # cells drawn at random, bulk in a cgroup of its own; arg=
   cat /out/gauntlet.out /out/gauntlet.err
 }
 
+# With gauntlet=yes clock=virtual memory=4000 time=7200. FOLDER/gauntlet.err grows as it measures.
+scenario_private_cells() { # the same on disks of the cells' own speeds, in memory; arg=OPTIONS;OF;THE;GAUNTLET
+  mkdir /sys/fs/cgroup/db
+  echo $$ >/sys/fs/cgroup/db/cgroup.procs
+  echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
+  modprobe nbd nbds_max=1
+  # shellcheck disable=SC2046
+  python3 /repository/bench/guard/gauntlet --on slowdisk --size 1500 --quick --bulk-in cgroup --weir /bin/weir --json /out/gauntlet.json \
+    --log /host/guard.log $(echo "$1" | tr ';' ' ') 2>/host/gauntlet.err
+}
+
 scenario_tests() { # a test binary, tests=FILE; arg=NAME runs only those whose name holds it
   run tests tests --test-threads=1 --nocapture "$1"
 }

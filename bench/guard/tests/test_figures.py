@@ -142,7 +142,7 @@ class Front(unittest.TestCase):
 
 def guard(cell, commits, bulk):
     row = {"device": cell, "sync_percent": commits, "bulk_percent": bulk}
-    return fronts.placed(row, (commits, bulk), STATIC)
+    return fronts.placed(row, (commits, bulk or 0.0), STATIC)
 
 
 class Cells(unittest.TestCase):
@@ -156,10 +156,17 @@ class Cells(unittest.TestCase):
         self.assertIn("2 of 3 cells (67 %)", said[0])
         self.assertIn("by 0 points in the median, 55 at worst", said[0])
         self.assertIn("at most 55 points", said[1])
-        self.assertIn("in 1 of 3 cells 93 %", said[1])
-        self.assertIn("40 % (cell 2)", said[1])
         self.assertEqual(len(missed), 2)
         self.assertEqual(fronts.summary("guard", [guard("1", 95.0, 90.0)])[1], [])
+
+    def test_shares_of_all_cells(self):
+        rows = [guard("1", 95.0, 90.0), guard("2", 40.0, 20.0), guard("3", 96.0, None)]
+        for row, recovered in zip(rows, (3, None, 4)):
+            row["recovery_seconds"] = [recovered]
+        self.assertEqual(
+            fronts.shares("guard", rows),
+            "guard: of 3 cells 2 keep 93 % of idle commits, 2 85 % of the left-over, 2 both; 1 within 3 s; fewest commits 40 % (cell 2)",
+        )
 
     def test_pairs_are_of_the_same_cell(self):
         ours = [guard("1", 95.0, 20.0), guard("2", 40.0, 20.0), guard("3", 50.0, 50.0)]

@@ -21,6 +21,7 @@ def arguments(**more):
     found = {"seed": None, "cell": None, "cells": 3, "first": 1, "loads": "fileio,sysbench", "bulks": "cp", "here": None, "disk": None}
     found |= {"write_iops": 400, "write_bps": 40_000_000, "devices": "A,D", "modes": "buffered,direct", "rewrite": False, "fs": "ext4"}
     found |= {"front": [], "quick": True, "limits": "default,guard,binary", "phase_seconds": 12, "binary": "old", "bulk_in": None, "size": 12288, "dir": "/var/tmp", "on": "zram"}
+    found |= {"most_iops": 20_000, "file_systems": "ext4,xfs,btrfs", "no_front": False, "private": [], "steady": False, "most_mbps": 1000}
     return argparse.Namespace(**found | more)
 
 
