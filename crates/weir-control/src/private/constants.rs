@@ -10,6 +10,11 @@ pub(super) const BUDGET_LEAST_BYTES: u64 = 2 << 20;
 /// Those of a paced one, as time at its pace: io.max serves in slices of 100 ms, and two of them are always filled. Twice that while
 /// syncs pause: it is soon written when they come back.
 pub(super) const PACED_NS: u64 = SECOND_NS / 4;
+/// No more than that as time at the device's rate: io.max lets a bio go as a whole, and one of large folios may hold all that is dirty.
+/// A device's bucket holds about as much.
+pub(super) const LUMP_NS: u64 = SECOND_NS / 12;
+/// What was dirty before a bound is written without a pace for so long at most.
+pub(super) const DRAINED_NS: u64 = 3 * SECOND_NS;
 /// The first pace, as a share of the device's rate: a queue at four fifths of its rate is empty most of the time (M/D/1).
 pub(super) const FIRST_PACE: f64 = 0.8;
 /// The least pace, in bytes a second: the slowest disk does that, and a copy still ends.
@@ -37,3 +42,9 @@ pub(super) const BELOW: f64 = 0.9;
 pub(super) const HURTS: f64 = 0.1;
 /// A pace that hurts is tried again after [`TOO_MUCH_NS`], twice that, and so on, this often: ten minutes at most.
 pub(super) const HURTS_MOST: u32 = 5;
+/// Below this share of what syncs are to keep, half of that time tells: no noise is as large.
+pub(super) const PLAIN: f64 = 0.8;
+/// One step of a pace divides it by so much at most, and multiplies it by half of that: a single bad second may be somebody else's.
+pub(super) const CHANGE_MOST: f64 = 4.0;
+/// A pace aims at what syncs are to keep and this share of the rest: what is tried above it costs them something.
+pub(super) const AIM: f64 = 0.25;

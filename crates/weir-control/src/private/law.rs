@@ -1,8 +1,9 @@
 //! The law: from a look to a state, by transitions that have names.
 
 use super::constants::{
-    BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CUT_MOST, FIRST_PACE, HURTS, HURTS_MOST, IDLE_NS, JUDGED_NS,
-    PACE_LEAST, PACED_NS, RAISE, ROOM_BYTES, SECOND_NS, SPARED_NS, TOO_MUCH_NS,
+    AIM, BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CHANGE_MOST, CUT_MOST, DRAINED_NS, FIRST_PACE, HURTS,
+    HURTS_MOST, IDLE_NS, JUDGED_NS, LUMP_NS, PACE_LEAST, PACED_NS, PLAIN, RAISE, ROOM_BYTES, SECOND_NS,
+    SPARED_NS, TOO_MUCH_NS,
 };
 use super::harm::Harm;
 use super::rate::Rate;
@@ -48,6 +49,8 @@ pub struct Law {
     wrote_ns: u64,
     /// What proved too much, as time or in bytes a second as the state has it, and when.
     too_much: Option<(f64, u64)>,
+    /// The highest pace that was good lately, what syncs kept at it, and when.
+    good: Option<(f64, f64, u64)>,
     /// What syncs kept when only dirty pages were bounded.
     kept_bounded: Option<f64>,
     /// The last pace that was good, as a share of the device's rate: the next flood begins with it.
@@ -99,7 +102,10 @@ impl Law {
         let (rate, time_ns, pace) = match self.state {
             State::Watching | State::Spared { .. } => return Wish::default(),
             State::Bounded { time_ns } => (self.rate.get(), time_ns, None),
-            State::Paced { pace } => (pace as f64, PACED_NS, Some(pace)),
+            State::Paced { pace } => {
+                let most_ns = LUMP_NS as f64 * self.rate.get() / pace as f64;
+                (pace as f64, PACED_NS.min(most_ns as u64), Some(pace))
+            }
             State::Loose => (self.rate.get(), 2 * PACED_NS, None),
         };
         Wish { budget_bytes: Some(time_at(rate, time_ns)), pace, room_bytes: ROOM_BYTES[self.rooms] }
@@ -159,7 +165,8 @@ impl Law {
         if !writes || seen.need == Need::Nobody || seen.silent_ns >= SILENT_NS || self.rate.get() <= 0.0 {
             return None;
         }
-        (self.too_much, self.cut_from, self.vain, self.kept_bounded) = (None, None, None, None);
+        (self.too_much, self.good, self.cut_from) = (None, None, None);
+        (self.vain, self.kept_bounded) = (None, None);
         self.harm.forget();
         let state = match seen.need {
             Need::Pausing if !is_waiting(seen) => State::Loose,
@@ -211,14 +218,18 @@ impl Law {
             }
             State::Bounded { .. } if !self.is_settled(seen) => {
                 self.judged_from_ns = seen.at_ns;
-                // A bound takes nothing back that is dirty already. A pace does: what waits for it is not in the device's queue.
-                let is_late = seen.at_ns >= self.moved_ns + JUDGED_NS;
+                // A bound takes nothing back that is dirty already, and a pace only puts that off: io.max lets a bio go as a whole, and
+                // one may hold all of it (large folios).
+                let is_late = seen.at_ns >= self.moved_ns + DRAINED_NS;
                 return (is_late && self.may_pace(seen)).then(|| self.pace(seen));
             }
             _ => {}
         }
         let judged_ns = seen.at_ns.saturating_sub(self.judged_from_ns);
-        if seen.silent_ns >= SILENT_NS / 6 || judged_ns < JUDGED_NS {
+        // A loss that is certain and large needs no second. What a cut did of it needs one.
+        let is_first = self.trial.is_none() && self.cut_from.is_none();
+        let is_plain = is_first && matches!(seen.kept, Kept::Bad(share) if share < PLAIN * seen.keep);
+        if seen.silent_ns >= SILENT_NS / 6 || judged_ns < if is_plain { JUDGED_NS / 2 } else { JUDGED_NS } {
             return None;
         }
         // One that began before the move may wait for what was written before it.
@@ -227,7 +238,9 @@ impl Law {
         let stuck = || Kept::Bad(seen.kept.share().unwrap_or(1.0).min(CUT_MOST));
         let kept = if is_stuck { stuck() } else { seen.kept };
         if let (Some(trial), Some(share)) = (self.trial, kept.share()) {
-            return self.compare(seen, trial, share);
+            // That a pace hurts keeps others from being tried for a while: it is judged for longer.
+            let is_known = trial.without.is_none() || judged_ns >= 2 * JUDGED_NS;
+            return is_known.then(|| self.compare(seen, trial, share)).flatten();
         }
         match (self.state, kept) {
             (State::Bounded { time_ns }, Kept::Bad(share)) => self.cut_budget(seen, time_ns, share),
@@ -264,7 +277,7 @@ impl Law {
 
     fn pace(&mut self, seen: &Seen<'_>) -> Transition {
         (self.cut_from, self.too_much, self.trial) = (None, None, None);
-        (self.least_ns, self.is_not_enough) = (None, false);
+        (self.good, self.least_ns, self.is_not_enough) = (None, None, false);
         self.enter(seen, self.first_pace());
         Transition::Pace
     }
@@ -297,10 +310,13 @@ impl Law {
         // A loss that the pace makes goes down at least as the pace does. Half of that is more than noise makes of it.
         let cut = 1.0 - pace as f64 / from as f64;
         let helps = |before: f64| share > before + 0.5 * cut * (seen.keep - before);
-        if cut >= CUT_MOST / 2.0 && !helps(kept_there) {
-            return Some(self.give_up(seen, from, kept_there));
+        if cut >= CUT_MOST / 2.0 {
+            if !helps(kept_there) {
+                return Some(self.give_up(seen, from, kept_there));
+            }
+            self.cut_from = Some((pace, share));
         }
-        let next = ((pace as f64 * factor(share, seen.keep)) as u64).max(least);
+        let next = (self.lower(seen, pace as f64, share) as u64).max(least);
         if next >= pace {
             self.cut_from = None;
             return None;
@@ -308,6 +324,15 @@ impl Law {
         self.too_much = Some((pace as f64, seen.at_ns));
         self.enter(seen, State::Paced { pace: next });
         Some(Transition::Cut)
+    }
+
+    /// Where a line from the highest pace that was good lately, or from none, at which nothing is lost, reaches the goal.
+    fn lower(&self, seen: &Seen<'_>, pace: f64, share: f64) -> f64 {
+        let is_recent = |since_ns: u64| seen.at_ns < since_ns + TOO_MUCH_NS;
+        let good = self.good.filter(|(good, _, since_ns)| *good < pace && is_recent(*since_ns));
+        let (low, kept, _) = good.unwrap_or((0.0, 1.0, 0));
+        let next = low + (pace - low) * (kept - goal(seen.keep)).max(0.0) / (kept - share).max(0.01);
+        next.clamp(pace * CHANGE_MOST.recip(), pace * (1.0 - RAISE))
     }
 
     /// Lower paces gave nothing. Whether any pace does is tried at once: what was known of that before may have had a cause that has
@@ -367,11 +392,16 @@ impl Law {
             return None;
         }
         let (now, most) = (pace as f64, self.most(seen.at_ns));
-        let step = (share - seen.keep).min(2.0 * RAISE);
-        let mut next = now * (1.0 + if is_sure { step.max(RAISE) } else { step });
+        let mut next = now * (1.0 + (share - seen.keep).min(2.0 * RAISE));
         if is_sure {
             self.cut_from = None;
-            next = next.max(0.5 * (now + most.unwrap_or(now)));
+            self.good = Some((now, share, seen.at_ns));
+            // Half of the way to what proved too much lately, or to the device's rate, and there only as far as the loss allows if it
+            // grows with the pace.
+            let half = |most: f64| 0.5 * (now + most);
+            let rate = BELOW * self.rate.get();
+            let far = most.map_or_else(|| half(rate).min(now * proportional(share, seen.keep)), half);
+            next = next.max(far).max(now * (1.0 + RAISE));
         }
         next = next.min(most.unwrap_or(f64::INFINITY));
         if next >= self.rate.get() && self.kept_bounded.is_none_or(|kept| kept >= seen.keep) {
@@ -428,7 +458,17 @@ fn time_at(rate: f64, time_ns: u64) -> u64 {
     ((rate * time_ns as f64 / 1e9) as u64).max(BUDGET_LEAST_BYTES)
 }
 
-/// How far one step cuts.
+/// How far one step cuts a bound.
 fn factor(share: f64, keep: f64) -> f64 {
     (share / keep.max(0.01)).clamp(CUT_MOST, 1.0 - RAISE)
+}
+
+/// What a pace aims at: a little more than syncs are to keep.
+fn goal(keep: f64) -> f64 {
+    keep + AIM * (1.0 - keep)
+}
+
+/// By what a pace is to be multiplied if what syncs lose grows with it.
+fn proportional(share: f64, keep: f64) -> f64 {
+    ((1.0 - goal(keep)) / (1.0 - share).max(0.01)).clamp(CHANGE_MOST.recip(), CHANGE_MOST / 2.0)
 }
