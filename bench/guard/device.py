@@ -184,9 +184,10 @@ class Slowdisk(Disk):
             table.lacking(f"a disk that is as slow as it is told needs slowdisk of lab/kernel-guest and {self.PATH} (modprobe nbd)")
         command = ["slowdisk", self.PATH, str(size_mib), str(microseconds), str(self.slots)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.process.stdout.readline()
         self.regime = UNTHROTTLED
         try:
+            if self.process.stdout.readline() != "ready\n":
+                table.lacking(f"slowdisk did not take {self.PATH}")
             super().__init__(cell.shape, self.PATH, size_mib, cell.fs, cell.mount)
         except BaseException:
             stop(self.process)
@@ -200,11 +201,13 @@ class Slowdisk(Disk):
             self.regime = Regime(*regime)
 
     def __exit__(self, *_):
-        super().__exit__()
-        self.process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(20)
-        stop(self.process)
+        try:
+            super().__exit__()
+        finally:
+            self.process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(20)
+            stop(self.process)
 
 
 def limits_put_back(found):

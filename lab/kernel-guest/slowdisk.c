@@ -148,7 +148,7 @@ static void *requests(void *none) {
 
 static void *serves(void *none) {
     if (ioctl(device, NBD_DO_IT) < 0)
-        perror("NBD_DO_IT");
+        die("NBD_DO_IT");
     return none;
 }
 

@@ -42,6 +42,8 @@ pub struct Law {
     harm: Harm,
     /// How often a group got more memory.
     rooms: usize,
+    /// The last move was a cut.
+    is_cut: bool,
     /// When the last move was made, and from when on it can show: what was dirty beyond a bound has to be written before.
     moved_ns: u64,
     judged_from_ns: u64,
@@ -49,7 +51,7 @@ pub struct Law {
     wrote_ns: u64,
     /// What proved too much, as time or in bytes a second as the state has it, and when.
     too_much: Option<(f64, u64)>,
-    /// The highest pace that was good lately, what syncs kept at it, and when.
+    /// The last pace that was good, what syncs kept at it, and when.
     good: Option<(f64, f64, u64)>,
     /// What syncs kept when only dirty pages were bounded.
     kept_bounded: Option<f64>,
@@ -227,7 +229,7 @@ impl Law {
         }
         let judged_ns = seen.at_ns.saturating_sub(self.judged_from_ns);
         // A loss that is certain and large needs no second. What a cut did of it needs one.
-        let is_first = self.trial.is_none() && self.cut_from.is_none();
+        let is_first = self.trial.is_none() && !self.is_cut;
         let is_plain = is_first && matches!(seen.kept, Kept::Bad(share) if share < PLAIN * seen.keep);
         if seen.silent_ns >= SILENT_NS / 6 || judged_ns < if is_plain { JUDGED_NS / 2 } else { JUDGED_NS } {
             return None;
@@ -272,6 +274,7 @@ impl Law {
         self.too_much = Some((time_ns as f64, seen.at_ns));
         let next = (time_ns as f64 * factor(share, seen.keep)) as u64;
         self.enter(seen, State::Bounded { time_ns: next.max(TIME_LEAST_NS) });
+        self.is_cut = true;
         Some(Transition::Cut)
     }
 
@@ -323,16 +326,20 @@ impl Law {
         }
         self.too_much = Some((pace as f64, seen.at_ns));
         self.enter(seen, State::Paced { pace: next });
+        self.is_cut = true;
         Some(Transition::Cut)
     }
 
-    /// Where a line from the highest pace that was good lately, or from none, at which nothing is lost, reaches the goal.
+    /// Where a line from the last pace that was good, or from none, at which nothing is lost, reaches the goal. Where little is lost, or
+    /// the pace was not reached, no less than half of it.
     fn lower(&self, seen: &Seen<'_>, pace: f64, share: f64) -> f64 {
         let is_recent = |since_ns: u64| seen.at_ns < since_ns + TOO_MUCH_NS;
         let good = self.good.filter(|(good, _, since_ns)| *good < pace && is_recent(*since_ns));
         let (low, kept, _) = good.unwrap_or((0.0, 1.0, 0));
         let next = low + (pace - low) * (kept - goal(seen.keep)).max(0.0) / (kept - share).max(0.01);
-        next.clamp(pace * CHANGE_MOST.recip(), pace * (1.0 - RAISE))
+        let is_little = share + HURTS > seen.keep || !self.is_used(pace as u64);
+        let least = if is_little { CUT_MOST } else { CHANGE_MOST.recip() };
+        next.clamp(pace * least, pace * (1.0 - RAISE))
     }
 
     /// Lower paces gave nothing. Whether any pace does is tried at once: what was known of that before may have had a cause that has
@@ -437,7 +444,7 @@ impl Law {
     }
 
     fn enter(&mut self, seen: &Seen<'_>, state: State) {
-        self.state = state;
+        (self.state, self.is_cut) = (state, false);
         self.moved_ns = seen.at_ns;
         self.judged_from_ns = seen.at_ns + SECOND_NS / 5;
     }

@@ -31,6 +31,9 @@ const IDLE_NS: u64 = 30_000_000_000;
 /// The end of the guard waits so long for all of them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// So much has to be counted for a cgroup before that says anything.
+const COUNTED_BYTES: u64 = 4 << 20;
+
 /// A cgroup whose limits are held by the guard.
 pub struct Held {
     /// It.
@@ -44,7 +47,28 @@ pub struct Held {
     sight: CgroupSight,
     /// When it wrote last, or was taken.
     wrote_ns: u64,
+    proof: Proof,
     pair: Box<dyn Pair>,
+}
+
+/// Whether what a cgroup's processes write counts for it. Until it does, the other limits stay: pages of a file that others have in
+/// memory count for those, and a second without any limit fills memory with them.
+#[derive(Default)]
+struct Proof {
+    /// Given to write(2), and written to the device, since it is held.
+    sent_bytes: u64,
+    written_bytes: u64,
+    is_given: bool,
+}
+
+impl Proof {
+    fn push(&mut self, group: &Group) {
+        self.sent_bytes += group.sent_bytes;
+        // Where nothing counts what it writes, nothing speaks against it.
+        self.written_bytes += group.written_bytes.unwrap_or(group.sent_bytes);
+        let counted = self.written_bytes + group.memory.backlog();
+        self.is_given |= counted > COUNTED_BYTES && counted >= self.sent_bytes / 3;
+    }
 }
 
 impl Held {
@@ -164,7 +188,16 @@ impl Groups {
         // The first look counts for nothing.
         let _ = sight.look();
         let (group, limits) = (group.clone(), Limits::default());
-        self.held.push(Held { group, actuator, limits, accounts, sight, wrote_ns: now_ns, pair });
+        self.held.push(Held {
+            group,
+            actuator,
+            limits,
+            accounts,
+            sight,
+            wrote_ns: now_ns,
+            proof: Proof::default(),
+            pair,
+        });
         Ok(())
     }
 
@@ -198,6 +231,7 @@ impl Groups {
                 |life: &Life| self.homes.get(life).is_some_and(|home| home.as_ref() == Some(&held.group));
             let here = writers.iter().filter(|writer| is_here(&writer.life()));
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
+            held.proof.push(&group);
             if group.is_at_work() {
                 held.wrote_ns = now_ns;
             } else if now_ns >= held.wrote_ns + IDLE_NS && self.held.len() > 1 {
@@ -248,6 +282,13 @@ impl Groups {
     #[cfg(test)]
     pub fn homes_len(&self) -> usize {
         self.homes.len()
+    }
+
+    /// Whether what they write has been seen to count for them, but for those that have written little.
+    pub fn are_counted(&self) -> bool {
+        let proofs = || self.held.iter().map(|held| &held.proof);
+        proofs().any(|proof| proof.is_given)
+            && proofs().all(|proof| proof.is_given || proof.sent_bytes <= COUNTED_BYTES)
     }
 
     /// Whether all that write can be paced.

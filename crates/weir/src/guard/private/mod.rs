@@ -6,7 +6,7 @@ mod pair;
 #[cfg(test)]
 mod tests;
 
-use weir_control::private::{Group, Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
+use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
 
@@ -47,27 +47,6 @@ struct Device {
     /// Why a writer is not held, as it was said last.
     why_not: Vec<String>,
     covers: bool,
-    proof: Proof,
-}
-
-/// Whether what held writers write counts for their cgroups. Until it does, the other limits stay: pages of a file that others have
-/// in memory count for those, and a second without any limit fills memory with them.
-#[derive(Default)]
-struct Proof {
-    /// Given to write(2), and written to the device, since they are held.
-    sent_bytes: u64,
-    written_bytes: u64,
-    is_given: bool,
-}
-
-impl Proof {
-    fn push(&mut self, groups: &[Group]) {
-        let sum = |of: fn(&Group) -> u64| groups.iter().map(of).sum::<u64>();
-        self.sent_bytes += sum(|group| group.sent_bytes);
-        self.written_bytes += sum(|group| group.written_bytes.unwrap_or(0));
-        let counted = self.written_bytes + sum(|group| group.memory.backlog());
-        self.is_given |= counted > OTHERS_BYTES && counted >= self.sent_bytes / 3;
-    }
 }
 
 /// What is known of a device at a sample.
@@ -137,7 +116,6 @@ impl Privates {
             groups: &groups,
             can_pace,
         });
-        device.proof.push(&groups);
         device.groups.apply(device.law.wish(), &groups, device.dirty_share, time.now_ns);
         if let Some(transition) = transition {
             said.push(device.sentence(transition, judged.kept, self.shadow));
@@ -238,13 +216,13 @@ impl Device {
 
     fn judge_cover(&mut self, host: &Host, writers: &Writers) {
         if self.groups.held.is_empty() {
-            (self.covers, self.proof) = (false, Proof::default());
+            self.covers = false;
             return;
         }
         let all = writers.watch.bulk_bytes();
         let others = all.saturating_sub(self.groups.held_bytes(&writers.watch.all_writers(), host));
         let is_little = others <= OTHERS_BYTES || (others as f64) < OTHERS * all as f64;
-        self.covers = self.law.holds() && !self.law.is_not_enough() && is_little && self.proof.is_given;
+        self.covers = self.law.holds() && !self.law.is_not_enough() && is_little && self.groups.are_counted();
     }
 
     fn sentence(&self, transition: Transition, kept: Kept, shadow: bool) -> String {
