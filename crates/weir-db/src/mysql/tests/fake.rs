@@ -38,8 +38,9 @@ pub fn play(act: impl FnOnce(&mut Peer) + Send + 'static) -> (Server, JoinHandle
     let path = folder.path().join("s");
     let listener = UnixListener::bind(&path).unwrap();
     let peer = std::thread::spawn(move || {
+        // Whose the folder is says whether the server is believed: it stays until the client has been served.
+        let _folder = folder;
         let (stream, _) = listener.accept().unwrap();
-        drop(folder);
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         act(&mut Peer { stream: Some(Box::new(stream)), sequence: 0, extended: 0 });
     });

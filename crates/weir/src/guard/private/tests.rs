@@ -112,8 +112,8 @@ impl Stage {
         self.set(&format!("/proc/{pid}/status"), &format!("Name:\t{comm}\n{}", ids([account; 4])));
         for (file, text) in [
             ("cgroup.procs", pid.to_string().as_str()),
-            ("memory.current", "9000000"),
-            ("memory.stat", "anon 1000000\nkernel 2000000\nfile 6000000\nfile_dirty 4000000"),
+            ("memory.current", "63000000"),
+            ("memory.stat", "anon 1000000\nkernel 2000000\nfile 60000000\nfile_dirty 30000000"),
             ("memory.high", "max"),
             ("io.max", ""),
             ("io.stat", ""),
@@ -177,6 +177,18 @@ impl Stage {
         }
         said
     }
+}
+
+/// Other limits stay: a second without any fills memory.
+#[test]
+fn whose_pages_count_for_others_is_not_covered() {
+    let mut stage = Stage::new(&[]);
+    stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 1000000\nkernel 2000000\nfile 60000000");
+    stage.sample(2);
+    assert_eq!((stage.done.borrow().taken.len(), stage.privates.covers(0)), (1, false));
+    stage.set("/sys/fs/cgroup/backup.service/memory.stat", "file 600000000\nfile_dirty 300000000");
+    stage.sample(1);
+    assert!(stage.privates.covers(0));
 }
 
 #[test]
