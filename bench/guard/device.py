@@ -176,10 +176,9 @@ class Slowdisk(Disk):
 
     def __init__(self, cell, size_mib):
         kind, _, number = cell.served.partition(":")
-        iops, self.bps = cell.shape.full
         # What makes the IOPS of a queue is how long each request takes.
         self.slots = int(number) if kind == "queue" else 0
-        microseconds = self.slots * 1_000_000 // iops if self.slots else int(number)
+        microseconds = self.slots * 1_000_000 // cell.shape.write_iops if self.slots else int(number)
         if not shutil.which("slowdisk") or not os.path.exists(self.PATH):
             table.lacking(f"a disk that is as slow as it is told needs slowdisk of lab/kernel-guest and {self.PATH} (modprobe nbd)")
         command = ["slowdisk", self.PATH, str(size_mib), str(microseconds), str(self.slots)]

@@ -65,13 +65,13 @@ def placed(row, point, static):
 
 def shares(name, rows):
     """What a guard kept of idle commits and of the left-over, over all cells, in a sentence."""
-    commits = sum(row["sync_percent"] >= WISHED[0] for row in rows)
-    bulk = sum(row["bulk_percent"] is None or row["bulk_percent"] >= WISHED[1] for row in rows)
-    both = sum(row["sync_percent"] >= WISHED[0] and (row["bulk_percent"] is None or row["bulk_percent"] >= WISHED[1]) for row in rows)
+    commits = [row["sync_percent"] >= WISHED[0] for row in rows]
+    bulk = [row["bulk_percent"] is None or row["bulk_percent"] >= WISHED[1] for row in rows]
+    both = sum(map(all, zip(commits, bulk)))
     soon = sum(row["recovery_seconds"][0] is not None and row["recovery_seconds"][0] <= SOON_SECONDS for row in rows)
     lowest = min(rows, key=lambda row: row["sync_percent"])
     return (
-        f"{name}: of {len(rows)} cells {commits} keep {WISHED[0]:.0f} % of idle commits, {bulk} {WISHED[1]:.0f} % of the left-over, {both} both; "
+        f"{name}: of {len(rows)} cells {sum(commits)} keep {WISHED[0]:.0f} % of idle commits, {sum(bulk)} {WISHED[1]:.0f} % of the left-over, {both} both; "
         f"{soon} within {SOON_SECONDS} s; fewest commits {lowest['sync_percent']:.0f} % (cell {lowest['device']})"
     )
 

@@ -241,8 +241,10 @@ impl Law {
         let kept = if is_stuck { stuck() } else { seen.kept };
         if let (Some(trial), Some(share)) = (self.trial, kept.share()) {
             // That a pace hurts keeps others from being tried for a while: it is judged for longer.
-            let is_known = trial.without.is_none() || judged_ns >= 2 * JUDGED_NS;
-            return is_known.then(|| self.compare(seen, trial, share)).flatten();
+            if trial.without.is_some() && judged_ns < 2 * JUDGED_NS {
+                return None;
+            }
+            return self.compare(seen, trial, share);
         }
         match (self.state, kept) {
             (State::Bounded { time_ns }, Kept::Bad(share)) => self.cut_budget(seen, time_ns, share),
@@ -475,7 +477,7 @@ fn goal(keep: f64) -> f64 {
     keep + AIM * (1.0 - keep)
 }
 
-/// By what a pace is to be multiplied if what syncs lose grows with it.
+/// By what a pace that is good may be multiplied if what syncs lose grows with it.
 fn proportional(share: f64, keep: f64) -> f64 {
-    ((1.0 - goal(keep)) / (1.0 - share).max(0.01)).clamp(CHANGE_MOST.recip(), CHANGE_MOST / 2.0)
+    ((1.0 - goal(keep)) / (1.0 - share).max(0.01)).min(CHANGE_MOST / 2.0)
 }
