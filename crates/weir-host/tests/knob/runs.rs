@@ -1,11 +1,11 @@
 //! Runs of weir to be killed: this very program, called with a verb.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use weir_host::Host;
 use weir_host::knob::{self, Applied, Hold, Journal, KnobError};
@@ -42,9 +42,13 @@ pub fn signal(pid: i32, signal: &str) {
     assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
 }
 
-/// Entries in the journal.
+/// Entries in the journal; a run killed early has not made its folder yet.
 pub fn entries(journal: &Path) -> usize {
-    let names = fs::read_dir(journal).unwrap().map(|entry| entry.unwrap().path());
+    let names = match fs::read_dir(journal) {
+        Ok(names) => names.map(|entry| entry.unwrap().path()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return 0,
+        Err(error) => panic!("{}: {error}", journal.display()),
+    };
     names.filter(|path| path.extension().is_some_and(|extension| extension == "json")).count()
 }
 
