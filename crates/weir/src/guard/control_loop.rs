@@ -1,6 +1,7 @@
 //! The loop: sample, decide, set, report; ten times a second, until somebody ends it.
 
 mod cgroups;
+mod exact;
 mod privates;
 
 use std::time::Duration;
@@ -22,7 +23,10 @@ use crate::clock::{Moment, rfc3339};
 use crate::daemon::Board;
 use crate::daemon::notify::Manager;
 
+use self::exact::Exact;
+
 pub use cgroups::Cgroups;
+pub use exact::TakeExact;
 
 /// Samples a second.
 const SAMPLES_PER_SECOND: u64 = 10;
@@ -56,6 +60,8 @@ pub struct ControlLoop {
     homes: Vec<usize>,
     cgroups: Option<Cgroups>,
     privates: Option<Privates>,
+    take_exact: TakeExact,
+    exact: Vec<Exact>,
     /// The bulk writers of each device.
     writers: Vec<Writers>,
     sampler: Box<dyn Sampler>,
@@ -85,6 +91,8 @@ pub struct Parts {
     pub cgroups: Option<Cgroups>,
     /// The private limits of bulk writers' cgroups, where those may be turned.
     pub privates: Option<Privates>,
+    /// How the bounds of cgroups are made exact.
+    pub take_exact: TakeExact,
     /// The bulk writers of each device.
     pub writers: Vec<Writers>,
     /// What samples.
@@ -111,6 +119,7 @@ impl ControlLoop {
             groups,
             cgroups,
             privates,
+            take_exact,
             writers,
             mut sampler,
             make_law,
@@ -123,6 +132,7 @@ impl ControlLoop {
         let pages = history.then(|| Pages::new(devices.len()));
         let of_device_index = |at| groups.iter().position(|group| group.devices.contains(&at)).unwrap_or(0);
         let homes = (0..devices.len()).map(of_device_index).collect();
+        let exact = devices.iter().map(|_| Exact::default()).collect();
         ControlLoop {
             about,
             devices,
@@ -130,6 +140,8 @@ impl ControlLoop {
             homes,
             cgroups,
             privates,
+            take_exact,
+            exact,
             writers,
             sampler,
             make_law,
@@ -281,7 +293,7 @@ impl ControlLoop {
             }
         }
         let members = group.devices.clone();
-        let wishes = members.iter().filter_map(|device| self.devices[*device].wish);
+        let wishes = members.iter().filter_map(|device| self.devices[*device].asked());
         let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat());
         let is_of_cgroup = at >= self.first_of_cgroups();
         let effect = effect.filter(|effect| !is_of_cgroup || *effect != Effect::Gone);
@@ -493,6 +505,9 @@ impl ControlLoop {
             said.iter().for_each(|sentence| self.reporter.remark(sentence));
             failed.extend(not_back);
         }
+        let (said, not_back) = self.end_exact();
+        said.iter().for_each(|sentence| self.reporter.remark(sentence));
+        failed.extend(not_back);
         let now = Moment::now();
         let at_ms = self.at_ms(now);
         if let Some(mut pages) = self.pages.take() {

@@ -57,6 +57,8 @@ pub struct GuardedDevice {
     pub wish: Option<u64>,
     /// Its bulk writers are held by limits of their own: nothing is asked of the others.
     pub is_aside: bool,
+    /// Cgroups of its bulk writers are held: its share is to be counted strictly, whatever is asked of it.
+    pub is_exact: bool,
     /// Why its limit could not be taken over when it came back.
     pub not_taken: Option<String>,
     /// Sums.
@@ -79,6 +81,7 @@ impl GuardedDevice {
             is_there: true,
             wish: None,
             is_aside: false,
+            is_exact: false,
             not_taken: None,
             totals: Totals::default(),
             law,
@@ -111,6 +114,11 @@ impl GuardedDevice {
             (self.is_aside, self.wish) = (aside, None);
             self.law.set_aside(aside);
         }
+    }
+
+    /// The limit to ask for; `None`: the baseline.
+    pub fn asked(&self) -> Option<u64> {
+        self.wish.or(self.is_exact.then_some(u64::MAX))
     }
 
     /// What syncs keep since a moment, and whether there are any to protect.

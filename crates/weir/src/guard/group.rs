@@ -74,7 +74,7 @@ impl Group {
         match moved {
             Ok(Move::Written { .. }) => {
                 (self.asked, self.again) = (wanted, None);
-                let bytes = wanted.unwrap_or(self.limits.saved_bytes);
+                let bytes = wanted.unwrap_or(u64::MAX).min(self.limits.saved_bytes);
                 Some(if self.shadow { Effect::Shadow { bytes } } else { Effect::Written { bytes } })
             }
             Ok(over) => self.over(over),

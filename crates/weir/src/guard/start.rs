@@ -6,7 +6,7 @@ use weir_host::Host;
 use weir_host::knob::{Actuator, BdiOf, Governor, Journal, KnobError, recover_stale};
 
 use super::block_device::{self, BlockDevice};
-use super::control_loop::{About, Cgroups, ControlLoop, Parts};
+use super::control_loop::{About, Cgroups, ControlLoop, Parts, TakeExact};
 use super::device::{GuardedDevice, Law};
 use super::governing::{Governing, Shadow};
 use super::group::{Group, Take};
@@ -115,6 +115,7 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
                 block_devices.len(),
             )
         }),
+        take_exact: exact(&host, &journal, settings.shadow),
         writers: block_devices.iter().map(|_| Writers::new(&host)).collect(),
         sampler: Box::new(sampler),
         make_law: Box::new(make_law),
@@ -201,6 +202,17 @@ fn cgroups(host: &Host, journal: &Journal, settings: &GuardSettings, devices: us
         Group::begin(actuator.to_string(), true, vec![device], shadow, take)
     };
     Cgroups { choose, take: Box::new(take) }
+}
+
+/// How the bounds of cgroups are made exact.
+fn exact(host: &Host, journal: &Journal, shadow: bool) -> TakeExact {
+    let (host, journal) = (host.clone(), journal.clone());
+    Box::new(move |at, device| {
+        let actuator = Actuator::Bdi(BdiOf::pages_on(&host, &device.name, device.number)?);
+        let take = take(host.clone(), journal.clone(), actuator.clone(), shadow);
+        let group = Group::begin(actuator.to_string(), true, vec![at], shadow, take);
+        group.map_err(|error| error.to_string())
+    })
 }
 
 fn take(host: Host, journal: Journal, actuator: Actuator, shadow: bool) -> Take {

@@ -5,6 +5,7 @@ use weir_knobs::{KnobName, Value};
 
 use super::super::band::{Band, marked, marked_pages};
 use super::super::dirty;
+use super::super::entry::Written;
 use super::super::place::Place;
 use super::Actuator;
 use crate::error::HostError;
@@ -138,6 +139,14 @@ impl Hand {
             (Actuator::Private { .. }, _) => vec![number(marked_pages(bytes, self.page_bytes))],
             _ => [goal / 2, bytes].map(|bytes| Value::Bytes(marked(bytes, self.page_bytes))).to_vec(),
         })
+    }
+
+    /// A bdi that is to have all has the share that was found, strictly counted. With a little less than all the kernel leaves out
+    /// what a device completes beyond it (lib/flex_proportions.c), and the part of a cgroup that writes to no other one sinks to nothing.
+    pub fn leave_share(&self, values: &mut [Value], changes: &[Written]) {
+        if let (Actuator::Bdi(_), [_, share], [_, found]) = (&self.actuator, values, changes) {
+            *share = found.old.clone();
+        }
     }
 
     /// The values of a private actuator for these limits, of which `None` is the baseline; none is above the baseline.

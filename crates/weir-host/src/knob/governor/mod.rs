@@ -290,7 +290,10 @@ impl Governor {
         if descent.is_over() {
             self.descent = None;
         }
-        let values = self.hand.values(&self.host, due.unwrap_or(now), goal, &self.bands)?;
+        let mut values = self.hand.values(&self.host, due.unwrap_or(now), goal, &self.bands)?;
+        if goal >= self.limits.saved_bytes {
+            self.hand.leave_share(&mut values, &self.entry.changes);
+        }
         let mut writes: Vec<(usize, Value)> = values.into_iter().enumerate().collect();
         match due {
             // Write-back begins, while the limit waits for it.

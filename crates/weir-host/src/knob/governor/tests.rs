@@ -83,7 +83,7 @@ fn a_share_of_a_device_is_led_back_as_a_share() {
     let machine = machine();
     let ppm = || machine.get(&bdi("max_ratio_fine"));
     let mut governor = start(&machine, &of_loop());
-    for (asked, share) in [(2_048_000, "500000"), (FLOOR / 2, "244140"), (u64::MAX, "999999")] {
+    for (asked, share) in [(2_048_000, "500000"), (FLOOR / 2, "244140"), (u64::MAX, "1000000")] {
         written(governor.set(asked).unwrap());
         assert_eq!((ppm().as_str(), machine.get(&bdi("strict_limit"))), (share, "1".to_string()), "{asked}");
     }

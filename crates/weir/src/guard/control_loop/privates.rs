@@ -17,11 +17,12 @@ impl ControlLoop {
             let exempt = || self.sampler.exempt();
             let now = Now { seen, writers: &self.writers[device], time, exempt: &exempt };
             let said = privates.sample(device, &now, judged);
-            let covers = privates.covers(device);
+            let (covers, holds) = (privates.covers(device), privates.held(device) > 0);
             if covers && self.cgroup_of(device).is_some() {
                 self.go_home(device, at_ms, "its cgroup has private limits now");
             }
             self.devices[device].set_aside(covers);
+            self.lead_exact(device, holds, time.now_ns, at_ms);
             said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
         }
     }
@@ -31,6 +32,7 @@ impl ControlLoop {
         let Some(privates) = &mut self.privates else { return };
         let said = privates.forget(device);
         self.devices[device].set_aside(false);
+        self.lead_exact(device, false, 0, at_ms);
         said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
     }
 }

@@ -157,6 +157,8 @@ struct Stage {
     knob: Rc<RefCell<Knob>>,
     /// The limit of a cgroup.
     throttle: Rc<RefCell<Knob>>,
+    /// A device's share, where its limit is another one.
+    share: Rc<RefCell<Knob>>,
     chosen: Chosen,
     script: Rc<RefCell<Script>>,
     there: Rc<RefCell<Vec<bool>>>,
@@ -177,6 +179,8 @@ impl Stage {
         let throttle = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
         let chosen = Chosen::default();
         let of_cgroup = throttle.clone();
+        let share = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
+        let of_share = share.clone();
         let take_cgroup = move |actuator: Actuator, device: usize| {
             Group::begin(
                 actuator.to_string(),
@@ -210,6 +214,16 @@ impl Stage {
             groups: vec![group],
             cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),
             privates: None,
+            take_exact: Box::new(move |at, _| {
+                let group = Group::begin(
+                    "share".to_string(),
+                    true,
+                    vec![at],
+                    false,
+                    super::tests::take(of_share.clone()),
+                );
+                if of_share.borrow().refuses { Err("none here".to_string()) } else { Ok(group.unwrap()) }
+            }),
             sampler: Box::new(TestSampler(there.clone())),
             make_law: Box::new(make_law),
             reporter: Reporter::new(recorder, Format::Text, false),
@@ -218,7 +232,7 @@ impl Stage {
             manager: Manager::of_environment(),
         });
         let now = control_loop.last;
-        Stage { control_loop, knob, throttle, chosen, script, there, now }
+        Stage { control_loop, knob, throttle, share, chosen, script, there, now }
     }
 
     /// One sample, a tenth of a second later, at which the laws say this in turn.
@@ -251,6 +265,57 @@ const KEEP: (Action, Branch) = (Action::Keep, Branch::Steady);
 
 fn set(bytes: u64) -> (Action, Branch) {
     (Action::Set { bytes }, Branch::Tail)
+}
+
+#[test]
+fn a_share_is_counted_strictly_while_cgroups_are_held() {
+    let mut stage = Stage::new(1, false);
+    let hold = |stage: &mut Stage, holds: bool| {
+        stage.now.awake_ns += LOOK_NS;
+        stage.control_loop.lead_exact(0, holds, stage.now.awake_ns, 0);
+        let done = std::mem::take(&mut stage.share.borrow_mut().done);
+        (done, stage.told())
+    };
+    let whole = format!("set {}", u64::MAX);
+    assert_eq!(hold(&mut stage, false), (vec![], vec![]));
+    let (done, told) = hold(&mut stage, true);
+    assert_eq!(
+        (done, told),
+        (vec![whole.clone()], vec!["loop0: turns share: the bounds of cgroups hold with it".into()])
+    );
+    assert_eq!(hold(&mut stage, true), (vec![], vec![]));
+    assert_eq!(hold(&mut stage, false), (vec!["stop".to_string()], vec![]));
+    // One that somebody else turns is left to them until the next time.
+    hold(&mut stage, true);
+    stage.share.borrow_mut().beats.push_back(Move::StoodDown { said: "it is 0 now".to_string() });
+    assert_eq!(hold(&mut stage, true).1, ["loop0: share is left alone: it is 0 now"]);
+    assert_eq!(hold(&mut stage, true), (vec![], vec![]));
+    hold(&mut stage, false);
+    // Where it is not to be had, that is said once.
+    stage.share.borrow_mut().refuses = true;
+    let (_, told) = hold(&mut stage, true);
+    assert_eq!(told, ["loop0: cgroups may have more dirty than they are held to: none here"]);
+    assert_eq!(hold(&mut stage, true).1, Vec::<String>::new());
+    hold(&mut stage, false);
+    stage.share.borrow_mut().refuses = false;
+    hold(&mut stage, true);
+    let (_, failed) = stage.control_loop.end();
+    assert_eq!((failed.len(), stage.share.borrow().done.last().unwrap().as_str()), (0, "stop"));
+}
+
+#[test]
+fn a_share_that_is_the_limit_itself_is_whole_while_cgroups_are_held() {
+    let mut stage = Stage::new(1, true);
+    stage.control_loop.lead_exact(0, true, stage.now.awake_ns, 0);
+    stage.sample(&[KEEP]);
+    assert_eq!(stage.done(), [format!("set {}", u64::MAX)]);
+    stage.sample(&[set(20)]);
+    assert_eq!(stage.done(), ["set 20"], "what its law asks for comes first");
+    stage.sample(&[(Action::Release, Branch::Idle)]);
+    assert_eq!(stage.done(), [format!("set {}", u64::MAX)]);
+    stage.control_loop.lead_exact(0, false, stage.now.awake_ns, 0);
+    stage.sample(&[KEEP]);
+    assert_eq!((stage.done(), stage.share.borrow().taken), (vec!["release".to_string()], 0));
 }
 
 #[test]
