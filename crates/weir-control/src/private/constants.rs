@@ -47,4 +47,4 @@ pub(super) const PLAIN: f64 = 0.8;
 /// One step of a pace divides it by so much at most, and multiplies it by half of that: a single bad second may be somebody else's.
 pub(super) const CHANGE_MOST: f64 = 4.0;
 /// A pace aims at what syncs are to keep and this share of the rest: what is tried above it costs them something.
-pub(super) const AIM: f64 = 0.25;
+pub(super) const AIM: f64 = 0.1;

@@ -172,7 +172,6 @@ impl Law {
         self.harm.forget();
         let state = match seen.need {
             Need::Pausing if !is_waiting(seen) => State::Loose,
-            _ if self.good_pace.is_some() && self.may_pace(seen) => self.first_pace(),
             _ => State::Bounded { time_ns: BUDGET_NS },
         };
         self.enter(seen, state);
@@ -284,6 +283,8 @@ impl Law {
         (self.cut_from, self.too_much, self.trial) = (None, None, None);
         (self.good, self.least_ns, self.is_not_enough) = (None, None, false);
         self.enter(seen, self.first_pace());
+        // What it did not take back is under way for a moment.
+        self.is_cut = true;
         Transition::Pace
     }
 
@@ -324,7 +325,7 @@ impl Law {
         let next = (self.lower(seen, pace as f64, share) as u64).max(least);
         if next >= pace {
             self.cut_from = None;
-            return None;
+            return if pace <= PACE_LEAST { self.notice_not_enough(seen.at_ns) } else { None };
         }
         self.too_much = Some((pace as f64, seen.at_ns));
         self.enter(seen, State::Paced { pace: next });
@@ -401,7 +402,8 @@ impl Law {
             return None;
         }
         let (now, most) = (pace as f64, self.most(seen.at_ns));
-        let mut next = now * (1.0 + (share - seen.keep).min(2.0 * RAISE));
+        let most_by_share = now * proportional(share, seen.keep);
+        let mut next = now.max(0.5 * (now + most_by_share));
         if is_sure {
             self.cut_from = None;
             self.good = Some((now, share, seen.at_ns));
@@ -409,7 +411,7 @@ impl Law {
             // grows with the pace.
             let half = |most: f64| 0.5 * (now + most);
             let rate = BELOW * self.rate.get();
-            let far = most.map_or_else(|| half(rate).min(now * proportional(share, seen.keep)), half);
+            let far = most.map_or_else(|| half(rate).min(most_by_share), half);
             next = next.max(far).max(now * (1.0 + RAISE));
         }
         next = next.min(most.unwrap_or(f64::INFINITY));

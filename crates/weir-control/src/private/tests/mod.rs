@@ -19,7 +19,7 @@ fn commits_keep_their_rate_and_the_rest_is_the_bulk_writers() {
         ("ext4, 1 thread", 40.0, 3.8, ext4_1, 0.93, 0.85),
         ("ext4, 8 threads", 40.0, 5.1, ext4_8, 0.93, 0.85),
         ("xfs, 1 thread", 40.0, 3.4, xfs_1, 0.93, 0.8),
-        ("xfs, 8 threads", 40.0, 5.0, xfs_8, 0.95, 0.78),
+        ("xfs, 8 threads", 40.0, 5.0, xfs_8, 0.935, 0.8),
     ] {
         let mut plant = Plant::new(rate, own, answer);
         plant.run(60);
@@ -129,7 +129,7 @@ fn the_next_flood_begins_with_the_pace_that_was_good() {
     plant.run(6);
     assert_eq!(plant.said.get(before), Some(&Transition::Arm), "{:?}", plant.said);
     let (kept, bulk) = plant.last(5);
-    assert!(kept > 0.9 && bulk > 0.8, "{kept:.3} {bulk:.3} {:?}", plant.said);
+    assert!(kept > 0.88 && bulk > 0.85, "{kept:.3} {bulk:.3} {:?}", plant.said);
 }
 
 #[test]
