@@ -322,6 +322,10 @@ impl Law {
             }
             self.cut_from = Some((pace, share));
         }
+        if self.is_cut && share < PLAIN * seen.keep {
+            // What was good had a cause that has passed.
+            self.good = None;
+        }
         let next = (self.lower(seen, pace as f64, share) as u64).max(least);
         if next >= pace {
             self.cut_from = None;
