@@ -1,6 +1,5 @@
 //! SIGKILL at moments that nobody chose: to the run, to its guardian, to both.
 
-use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
