@@ -19,8 +19,10 @@ measured() {
 
 bulk_group() { for bulk in /sys/fs/cgroup/weir-exec-*; do [ -e "$bulk/io.max" ] && echo "$bulk"; done; }
 private_limits() { cat "$(bulk_group)/memory.high" "$(bulk_group)/io.max"; }
-is_held() { ! grep -q max "$(bulk_group)/memory.high"; }
-is_not_held() { grep -q max "$(bulk_group)/memory.high" && ! grep -q "wbps=[0-9]" "$(bulk_group)/io.max"; }
+# is_strict 0|1 : whether the disk's share is counted strictly. Linux 6.1 has no such switch.
+is_strict() { [ ! -e /sys/block/vda/bdi/strict_limit ] || [ "$(cat /sys/block/vda/bdi/strict_limit)" = "$1" ]; }
+is_held() { ! grep -q max "$(bulk_group)/memory.high" && is_strict 1; }
+is_not_held() { grep -q max "$(bulk_group)/memory.high" && ! grep -q "wbps=[0-9]" "$(bulk_group)/io.max" && is_strict 0; }
 
 flooded() {
   weir guard exec -- sh -c 'trap "kill \$!; wait; exit 5" TERM; while :; do dd if=/dev/zero of=/mnt/dump bs=1M count=400 conv=notrunc 2>/dev/null & wait $!; done' \
@@ -103,6 +105,7 @@ scenario_private_cron() { # a dump by cron beside commits, and a guard with the 
   kill -TERM "$guard"
   wait "$guard"
   run private-back-cron sh -c 'grep -q max /sys/fs/cgroup/system.slice/cron.service/memory.high && ! grep -q "wbps=[0-9]" /sys/fs/cgroup/system.slice/cron.service/io.max'
+  run private-strict-cron is_strict 0
   kill "$cron"
   echo 1 >/sys/fs/cgroup/system.slice/cron.service/cgroup.kill
   until_true 20 umount /mnt

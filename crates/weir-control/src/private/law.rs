@@ -20,6 +20,8 @@ const SILENT_NS: u64 = 60 * SECOND_NS;
 #[derive(Debug, Clone, Copy)]
 struct Vain {
     pace: u64,
+    /// What syncs kept there.
+    kept: f64,
     /// That counts until then.
     until_ns: u64,
 }
@@ -309,7 +311,7 @@ impl Law {
     }
 
     fn cut_pace(&mut self, seen: &Seen<'_>, pace: u64, share: f64) -> Option<Transition> {
-        let least = self.vain(seen).map_or(PACE_LEAST, |vain| vain.pace);
+        let least = self.vain(seen, share).map_or(PACE_LEAST, |vain| vain.pace);
         // A pace that is not reached does nothing, and says nothing of lower ones.
         let (from, kept_there) = self.cut_from.filter(|_| self.is_used(pace)).unwrap_or((pace, share));
         self.cut_from = self.is_used(pace).then_some((from, kept_there));
@@ -354,7 +356,7 @@ impl Law {
     fn give_up(&mut self, seen: &Seen<'_>, pace: u64, kept: f64) -> Transition {
         (self.cut_from, self.too_much) = (None, None);
         if seen.is_direct {
-            return self.find_vain(seen, pace);
+            return self.find_vain(seen, pace, kept);
         }
         self.trial = Some(Trial { pace, kept, without: None });
         self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
@@ -374,7 +376,7 @@ impl Law {
             }
             _ if share < trial.kept + HURTS => {
                 self.kept_bounded = Some(share);
-                Some(self.find_vain(seen, trial.pace))
+                Some(self.find_vain(seen, trial.pace, trial.kept))
             }
             _ => {
                 self.trial = Some(Trial { without: Some(share), ..trial });
@@ -384,14 +386,15 @@ impl Law {
         }
     }
 
-    fn find_vain(&mut self, seen: &Seen<'_>, pace: u64) -> Transition {
-        self.vain = Some(Vain { pace, until_ns: seen.at_ns + TOO_MUCH_NS });
+    fn find_vain(&mut self, seen: &Seen<'_>, pace: u64, kept: f64) -> Transition {
+        self.vain = Some(Vain { pace, kept, until_ns: seen.at_ns + TOO_MUCH_NS });
         self.enter(seen, State::Paced { pace });
         Transition::Vain
     }
 
-    fn vain(&self, seen: &Seen<'_>) -> Option<Vain> {
-        self.vain.filter(|vain| seen.at_ns < vain.until_ns)
+    /// What is known to be in vain, unless syncs keep far less now: that has another cause.
+    fn vain(&self, seen: &Seen<'_>, share: f64) -> Option<Vain> {
+        self.vain.filter(|vain| seen.at_ns < vain.until_ns && share + HURTS > vain.kept)
     }
 
     /// In proportion to what is kept beyond the goal; half of the way back at once where a pace proved too much. `is_sure`: they keep it

@@ -76,6 +76,19 @@ fn what_syncs_lose_elsewhere_is_not_taken_from_the_bulk_writer() {
 }
 
 #[test]
+fn what_was_in_vain_is_tried_where_syncs_lose_far_more() {
+    let busy: model::Answer = |_, _, pace| if pace.is_some() { 0.7 } else { 0.6 };
+    let mut plant = Plant::new(40.0, 4.0, busy);
+    while plant.said.last() != Some(&Transition::Vain) {
+        plant.run(1);
+        assert!(plant.now_ns < 60 * SECOND_NS, "{:?}", plant.said);
+    }
+    plant.answer = |_, _, pace| if pace.is_some_and(|pace| pace < 12e6) { 0.97 } else { 0.3 };
+    plant.run(8);
+    assert!(plant.last(5).0 > 0.7, "{:?} {:?} {:?}", plant.last(5), plant.law.state(), plant.said);
+}
+
+#[test]
 fn a_loss_that_passes_costs_the_bulk_writer_little() {
     // As in a guest: for the first seconds commits lose half whatever the pace is.
     for seconds in [4, 8, 15] {
