@@ -75,6 +75,9 @@ scenario_check_private() { # a flood in a cgroup of its own: held by memory.high
 # A dump by cron, in the cgroup that a service of the system's would have; nobody tells the guard of it.
 cron_begins() {
   mkdir -p /sys/fs/cgroup/system.slice/cron.service /crontabs
+  # Without its account no job of it is begun.
+  mkdir -p /etc
+  echo root:x:0:0:root:/:/bin/sh >/etc/passwd
   echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
   echo "+io +memory" >/sys/fs/cgroup/system.slice/cgroup.subtree_control
   # Ten dumps of half a gigabyte, one after another.
