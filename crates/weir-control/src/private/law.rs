@@ -410,13 +410,13 @@ impl Law {
         }
         let (now, most) = (pace as f64, self.most(seen.at_ns));
         let most_by_share = now * proportional(share, seen.keep);
-        let mut next = now.max(0.5 * (now + most_by_share));
+        let half = |most: f64| 0.5 * (now + most);
+        let mut next = now.max(half(most_by_share));
         if is_sure {
-            self.cut_from = None;
+            (self.cut_from, self.least_ns) = (None, None);
             self.good = Some((now, share, seen.at_ns));
             // Half of the way to what proved too much lately, or to the device's rate, and there only as far as the loss allows if it
             // grows with the pace.
-            let half = |most: f64| 0.5 * (now + most);
             let rate = BELOW * self.rate.get();
             let far = most.map_or_else(|| half(rate).min(most_by_share), half);
             next = next.max(far).max(now * (1.0 + RAISE));

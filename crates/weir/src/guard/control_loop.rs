@@ -495,7 +495,7 @@ impl ControlLoop {
     pub fn end(mut self) -> (State, Vec<String>) {
         self.manager.stopping();
         let mut failed = Vec::new();
-        for group in &mut self.groups {
+        for group in self.groups.iter_mut().chain(self.exact.iter_mut().filter_map(Exact::taken)) {
             match group.end() {
                 Ok(sentences) => sentences.iter().for_each(|sentence| self.reporter.remark(sentence)),
                 Err(error) => failed.push(error.to_string()),
@@ -505,9 +505,6 @@ impl ControlLoop {
             said.iter().for_each(|sentence| self.reporter.remark(sentence));
             failed.extend(not_back);
         }
-        let (said, not_back) = self.end_exact();
-        said.iter().for_each(|sentence| self.reporter.remark(sentence));
-        failed.extend(not_back);
         let now = Moment::now();
         let at_ms = self.at_ms(now);
         if let Some(mut pages) = self.pages.take() {

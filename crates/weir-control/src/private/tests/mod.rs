@@ -76,6 +76,32 @@ fn what_syncs_lose_elsewhere_is_not_taken_from_the_bulk_writer() {
 }
 
 #[test]
+fn what_was_lost_at_the_least_pace_is_forgotten_once_syncs_keep_their_rate() {
+    let bad: model::Answer = |_, _, pace| match pace.unwrap_or(f64::INFINITY) {
+        pace if pace > 10e6 => 0.2,
+        pace if pace > 3e6 => 0.6,
+        pace if pace > 1.5e6 => 0.75,
+        _ => 0.85,
+    };
+    let mut plant = Plant::new(40.0, 4.0, bad);
+    let to_least = |plant: &mut Plant| {
+        let end_ns = plant.now_ns + 60 * SECOND_NS;
+        while !matches!(plant.law.state(), State::Paced { pace: 1_000_000 }) {
+            plant.run(1);
+            assert!(plant.now_ns < end_ns, "{:?} {:?}", plant.law.state(), plant.said);
+        }
+        plant.run(4);
+        assert!(!plant.law.is_not_enough(), "{:?}", plant.said);
+    };
+    to_least(&mut plant);
+    plant.answer = |_, _, _| 0.99;
+    plant.run(15).answer = bad;
+    to_least(&mut plant);
+    plant.run(10);
+    assert!(plant.law.is_not_enough(), "{:?}", plant.said);
+}
+
+#[test]
 fn what_was_in_vain_is_tried_where_syncs_lose_far_more() {
     let busy: model::Answer = |_, _, pace| if pace.is_some() { 0.7 } else { 0.6 };
     let mut plant = Plant::new(40.0, 4.0, busy);

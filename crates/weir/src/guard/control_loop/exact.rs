@@ -24,6 +24,16 @@ pub(super) enum Exact {
     Not,
 }
 
+impl Exact {
+    /// The share, while it is the guard's.
+    pub fn taken(&mut self) -> Option<&mut Group> {
+        match self {
+            Exact::Taken(group) => Some(group),
+            Exact::Unneeded | Exact::Not => None,
+        }
+    }
+}
+
 impl ControlLoop {
     /// Takes the share over as cgroups come to be held, and gives it back after the last of them.
     pub(super) fn lead_exact(&mut self, device: usize, holds: bool, now_ns: u64, at_ms: u64) {
@@ -71,19 +81,5 @@ impl ControlLoop {
         if let Some(what) = said {
             self.report_of(device, at_ms, Effect::Remark { what });
         }
-    }
-
-    /// Gives all shares back: what was restored, and what could not be.
-    pub(super) fn end_exact(&mut self) -> (Vec<String>, Vec<String>) {
-        let (mut said, mut failed) = (Vec::new(), Vec::new());
-        for exact in &mut self.exact {
-            if let Exact::Taken(mut group) = std::mem::take(exact) {
-                match group.end() {
-                    Ok(sentences) => said.extend(sentences),
-                    Err(error) => failed.push(error.to_string()),
-                }
-            }
-        }
-        (said, failed)
     }
 }

@@ -215,6 +215,9 @@ impl Stage {
             cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),
             privates: None,
             take_exact: Box::new(move |at, _| {
+                if of_share.borrow().refuses {
+                    return Err("none here".to_string());
+                }
                 let group = Group::begin(
                     "share".to_string(),
                     true,
@@ -222,7 +225,7 @@ impl Stage {
                     false,
                     super::tests::take(of_share.clone()),
                 );
-                if of_share.borrow().refuses { Err("none here".to_string()) } else { Ok(group.unwrap()) }
+                Ok(group.unwrap())
             }),
             sampler: Box::new(TestSampler(there.clone())),
             make_law: Box::new(make_law),
