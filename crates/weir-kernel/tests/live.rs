@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use weir_blocktrace::{Cell, Class, Moment, Stage};
 use weir_core::target::DeviceNumber;
@@ -242,6 +242,37 @@ fn root_lengths_are_told_apart_only_where_that_is_wanted() {
             assert_eq!(all.stage(Stage::D2C).count(), all.ios, "{detail:?}");
         }
     }
+}
+
+#[test]
+fn root_of_a_fast_queue_some_requests_stand_for_all() {
+    let Some(device) = Device::create("root_of_a_fast_queue_some_requests_stand_for_all") else { return };
+    lab(&["fail", &device.folder.to_string_lossy(), "reads"]);
+    let options = Options { sampled: Some(100), ..device.options(Detail::Default) };
+    let mut session = StageSession::start(&options).unwrap();
+    // Slower devices need longer, but for some windows of 0.1 s the rate has to be above twice the hundred in any case.
+    let begun = Instant::now();
+    let mut reads = 0;
+    while begun.elapsed() < Duration::from_secs(1) || reads < 10_000 {
+        (0..100).for_each(|n| read(&device.node, 4096, (n * 7919 % 8192) * 4096).unwrap());
+        reads += 100;
+    }
+    (0..7).for_each(|_| assert!(read(&device.node, 4096, 48 << 20).is_err()));
+    let snapshot = session.snapshot();
+    let cell = device.class(&snapshot, Class::Read);
+    let (counted, estimated) = (cell.ios as f64, snapshot.estimated as f64);
+    assert!(estimated > 0.5 * counted, "{estimated} of {counted}");
+    // One of 2^n is drawn; 100 a second are at least some 100 in all, of which five standard deviations are half.
+    assert!((counted / reads as f64 - 1.0).abs() < 0.5, "{counted} for {reads}");
+    // The kernel may leave out a session for single events while another tracer comes or goes.
+    assert!((4..=7).contains(&cell.errors), "{} of 7 errors", cell.errors);
+    assert_eq!(cell.bytes, cell.ios * 4096);
+    assert_eq!(cell.stage(Stage::G2C).count(), cell.ios);
+    let timed = cell.stage(Stage::D2C).count() as f64;
+    assert!(
+        (timed / counted - 1.0).abs() < 0.5 && timed == cell.stage(Stage::G2DAll).count() as f64,
+        "{timed}"
+    );
 }
 
 /// Sets a value of the device's queue until dropped.

@@ -32,6 +32,7 @@ struct cell {
 	u64 ios;
 	u64 bytes;
 	u64 errors;
+	u64 for_others; /* Of the I/Os, those that were not looked at: see sampling.h. */
 	struct duration_sums sums[STAGES];
 	u64 buckets[STAGES][BUCKETS];
 };
@@ -87,7 +88,8 @@ const volatile struct {
 	u32 bio_at_split;
 	u32 bio_at_get_request;
 	u32 bio_at_merge;
-	u64 any_size; /* Lengths are not told apart. */
+	u32 any_size; /* Lengths are not told apart. */
+	u32 sampled; /* Of a queue that completes twice as many, so many requests a second are counted, or more; 0: all. See sampling.h. */
 	u64 devices[PLACES_LISTED];
 	u64 processes[PLACES_LISTED];
 } settings SEC(".rodata.settings") = {};
@@ -124,19 +126,24 @@ static __always_inline u32 size_of(u32 bytes)
 	return settings.any_size || bytes < 2 ? 0 : exponent_of(bytes - 1) + 1;
 }
 
-static __always_inline void add_duration(struct cell *cell, u32 stage, u64 ns)
+static __always_inline void add_durations(struct cell *cell, u32 stage, u64 ns, u32 ios)
 {
 	struct duration_sums *sums = &cell->sums[stage];
 	u32 bucket = bucket_of(ns);
 
 	if (bucket >= BUCKETS)
 		return;
-	sums->sum_ns += ns;
+	sums->sum_ns += ns * ios;
 	if (ns < sums->min_ns)
 		sums->min_ns = ns;
 	if (ns > sums->max_ns)
 		sums->max_ns = ns;
-	cell->buckets[stage][bucket]++;
+	cell->buckets[stage][bucket] += ios;
+}
+
+static __always_inline void add_duration(struct cell *cell, u32 stage, u64 ns)
+{
+	add_durations(cell, stage, ns, 1);
 }
 
 static __always_inline u32 new_cell(u64 device, u32 kind, u32 size)

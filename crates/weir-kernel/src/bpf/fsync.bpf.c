@@ -111,6 +111,8 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 		s->sleeps = TASK_READ(task, nvcsw);
 		skimmed_at(s->start_ns);
 		__sync_fetch_and_add(&skimmed, 1);
+		if (!skimming)
+			skimming = 1;
 		return 0;
 	}
 	bpf_get_current_comm(s->comm, sizeof(s->comm));

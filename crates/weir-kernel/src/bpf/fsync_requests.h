@@ -191,12 +191,14 @@ static __always_inline void name_owner(struct io *io, struct bio___sync *bio, u6
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete, struct request___sync *rq, int error, unsigned int bytes)
 {
-	struct io io = {.type = RECORD_IO};
-	u32 place, op;
 	struct issue *issue;
+	struct io io;
+	u32 place, op;
 
 	if (!is_watched_now())
 		return 0;
+	__builtin_memset(&io, 0, sizeof(io));
+	io.type = RECORD_IO;
 	place = place_of(rq->__sector);
 	io.device = device_of(rq);
 	io.complete_ns = bpf_ktime_get_ns();

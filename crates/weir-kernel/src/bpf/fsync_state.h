@@ -49,6 +49,8 @@ u64 stalling;
 u64 following;
 u64 following_since_ns;
 u64 following_until_ns;
+/* Syncs that are not looked into have been under way lately. */
+u64 skimming;
 /* Tells user space to attach on_issue. */
 u64 issue_wanted;
 /* When a sync that is not looked into last began or ended, to SKIMMED_STEP_NS. */
@@ -299,6 +301,9 @@ static __always_inline bool is_followed(void)
 	return following && skimmed;
 }
 
+/* So long after the last of them nothing looks for long ones among them. */
+#define SKIMMING_NS 1000000000ULL
+
 /* A sync that is not looked into begins or ends. */
 static __always_inline void skimmed_at(u64 now_ns)
 {
@@ -313,12 +318,20 @@ static __always_inline bool is_watched_now(void)
 
 	if (inside)
 		return true;
+	if (!skimming)
+		return false;
 	now_ns = bpf_ktime_get_ns();
 	idle_ns = now_ns - skimmed_ns;
 	if (now_ns >= skimmed_ns && idle_ns >= LONG_NS + SKIMMED_STEP_NS && skimmed)
 		follow(now_ns);
 	else if (following && now_ns >= following_until_ns)
 		following = 0;
+	if (idle_ns >= SKIMMING_NS && now_ns >= skimmed_ns && !skimmed) {
+		skimming = 0;
+		/* One that began meanwhile may have found it set. */
+		if (__sync_fetch_and_add(&skimmed, 0))
+			skimming = 1;
+	}
 	return following && skimmed;
 }
 

@@ -9,6 +9,7 @@
  */
 #define STAGES 3
 #include "slow.h"
+#include "sampling.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -29,18 +30,17 @@ struct sequence {
 
 static __always_inline u32 place_of(struct request *rq)
 {
-	u32 low;
-
-	/* The verifier takes a moved low half of a pointer for a number, and no other arithmetic on it. */
-	asm volatile("%0 = %1" : "=w"(low) : "w"((u32)(u64)rq));
-	return (low >> 6) * 0x9E3779B1U >> 16;
+	return (low_half(rq) >> 6) * 0x9E3779B1U >> 16;
 }
 
 HOOK(block_rq_issue)
 int BPF_PROG(on_issue, struct request *rq)
 {
 	struct stamp *stamp = &stamps[place_of(rq) % STAMPS];
+	u32 mask = settings.sampled ? mask_of(rate_of(rq), rq) : 0;
 
+	if (mask && !is_drawn(rq, mask) && !in_flush_sequence(rq))
+		return 0;
 	/* Nothing is read: the line was another CPU's, and stores need not wait for it. */
 	stamp->issue_ns = bpf_ktime_get_ns();
 	stamp->rq = (u64)rq;
@@ -115,21 +115,18 @@ static __always_inline u32 recall_sequence(struct request *rq, u64 start_ns)
  * - of the data of a write that is in a flush sequence: D2C and bytes count;
  * - of no bytes, the end of a sequence: of a write, or of a sender's flush (whose bio has no vector of pages). G2C counts, and the I/O.
  */
-HOOK(block_rq_complete)
-int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
+static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios, u32 timed)
 {
-	u64 device = device_of(rq);
-	u64 now_ns, start_ns, issue_ns = 0;
+	u64 device = device_of(rq), start_ns = READ(rq, start_time_ns), now_ns, issue_ns = 0;
 	u32 flags, kind, op, bytes = nr_bytes;
 	bool is_device_flush, is_data, is_end, is_part;
 	struct cell *cell;
 
-	if (!control.started_ns || !is_watched(device))
+	if (!is_watched(device))
 		return 0;
 	flags = READ(rq, cmd_flags);
 	op = flags & OP_MASK;
 	kind = kind_of(flags);
-	start_ns = READ(rq, start_time_ns);
 	is_part = nr_bytes < READ(rq, __data_len);
 	is_device_flush = op == OP_FLUSH;
 	is_data = !is_device_flush && in_flush_sequence(rq);
@@ -145,34 +142,63 @@ int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 			bytes = recall_sequence(rq, start_ns);
 		else
 			kind = KIND_FLUSH;
-	} else if (!is_part) {
+	} else if (!is_part && timed) {
 		issue_ns = issued_at(rq);
-		if (!issue_ns)
+		/* Where this issue was not drawn, the stamp is of the request's last life. */
+		if (settings.sampled && issue_ns < start_ns)
+			issue_ns = 0;
+		/* Other requests were drawn until the last window ended. */
+		if (!issue_ns && !(settings.sampled && start_ns <= rate_of(rq)->since_ns))
 			explain_no_issue(start_ns);
 	}
 
 	cell = cell_of(device, kind, size_of(bytes));
 	if (!cell)
 		return 0;
-	cell->bytes += nr_bytes;
+	cell->bytes += (u64)nr_bytes * ios;
 	if (is_part)
 		return 0;
 	if (issue_ns)
-		add_duration(cell, D2C, now_ns - issue_ns);
+		add_durations(cell, D2C, now_ns - issue_ns, timed);
 	if (is_device_flush)
 		return 0;
 	if (start_ns && issue_ns >= start_ns)
-		add_duration(cell, G2D, issue_ns - start_ns);
+		add_durations(cell, G2D, issue_ns - start_ns, timed);
 	if (is_data)
 		return 0;
-	cell->ios++;
+	cell->ios += ios;
+	cell->for_others += ios - 1;
 	if (error)
 		cell->errors++;
 	if (start_ns)
-		add_duration(cell, G2C, now_ns - start_ns);
+		add_durations(cell, G2C, now_ns - start_ns, ios);
 	else if (kind != KIND_PASSTHROUGH) /* Most kernels do not time it. */
 		lose(LOST_UNTIMED);
+	if (settings.sampled)
+		keep_rate(rate_of(rq), rq, now_ns, start_ns ? now_ns - start_ns : 0, ios);
 	if (settings.slow_ns && start_ns && now_ns - start_ns >= settings.slow_ns)
 		tell_slow(rq, device, start_ns, issue_ns, now_ns, bytes, error);
 	return 0;
+}
+
+/* `ios`: how many a completion stands for; `timed`: as how many its issue is known. */
+HOOK(block_rq_complete)
+int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
+{
+	struct queue_rate *rate = rate_of(rq);
+	u32 mask, ios = 1, timed = 1;
+
+	if (!control.started_ns)
+		return 0;
+	mask = settings.sampled ? mask_of(rate, rq) : 0;
+	if (mask) {
+		bool is_step = in_flush_sequence(rq), is_one_of_many = is_drawn(rq, mask);
+		bool is_exact = is_step || error || !nr_bytes || is_unusual(rate, READ(rq, start_time_ns));
+
+		if (!is_one_of_many && !is_exact)
+			return 0;
+		ios = is_exact ? 1 : mask + 1;
+		timed = is_step ? 1 : is_one_of_many ? mask + 1 : 0;
+	}
+	return count(rq, error, nr_bytes, ios, timed);
 }

@@ -10,7 +10,7 @@ use super::buckets::{BUCKETS, bounds};
 use super::control::{device, words};
 
 /// Words of a cell before its stages, and of a stage's sums; the buckets of all stages follow the sums of all stages.
-const HEAD_WORDS: usize = 5;
+const HEAD_WORDS: usize = 6;
 const SUM_WORDS: usize = 3;
 
 /// Bytes of a cell of so many stages.
@@ -28,6 +28,7 @@ struct Sum {
     ios: u64,
     bytes: u64,
     errors: u64,
+    for_others: u64,
     stages: Vec<StageSum>,
 }
 
@@ -58,6 +59,7 @@ impl Cells {
         sum.ios += words[2];
         sum.bytes += words[3];
         sum.errors += words[4];
+        sum.for_others += words[5];
         let (sums, buckets) = words[HEAD_WORDS..].split_at(SUM_WORDS * self.stages.len());
         let stages =
             sum.stages.iter_mut().zip(sums.chunks_exact(SUM_WORDS)).zip(buckets.chunks_exact(BUCKETS));
@@ -71,9 +73,18 @@ impl Cells {
 
     /// The same by device.
     pub fn ios_by_device(&self) -> BTreeMap<DeviceNumber, u64> {
+        self.by_device(|sum| sum.ios)
+    }
+
+    /// How many of them were not looked at, but stand for by one that was drawn.
+    pub fn for_others_by_device(&self) -> BTreeMap<DeviceNumber, u64> {
+        self.by_device(|sum| sum.for_others)
+    }
+
+    fn by_device(&self, count: impl Fn(&Sum) -> u64) -> BTreeMap<DeviceNumber, u64> {
         let mut counts = BTreeMap::new();
         for (key, sum) in &self.sums {
-            *counts.entry(key.device).or_default() += sum.ios;
+            *counts.entry(key.device).or_default() += count(sum);
         }
         counts
     }
@@ -95,7 +106,7 @@ impl Cells {
 impl Sum {
     fn new(stages: usize) -> Sum {
         let empty = StageSum { sum_ns: 0, min_ns: u64::MAX, max_ns: 0, buckets: vec![0; BUCKETS] };
-        Sum { ios: 0, bytes: 0, errors: 0, stages: vec![empty; stages] }
+        Sum { ios: 0, bytes: 0, errors: 0, for_others: 0, stages: vec![empty; stages] }
     }
 }
 
@@ -144,9 +155,9 @@ mod tests {
         let cell = |ios: u64, bucket: usize, ns: u64| {
             let mut words = vec![0_u64; cell_bytes(1) / 8];
             let kind_and_size = if cfg!(target_endian = "big") { 2 << 32 | 12 } else { 12 << 32 | 2 };
-            words[..5].copy_from_slice(&[7 << 32 | 3, kind_and_size, ios, ios * 4096, 1]);
-            words[5..8].copy_from_slice(&[ns * ios, ns, ns]);
-            words[8 + bucket] = ios;
+            words[..6].copy_from_slice(&[7 << 32 | 3, kind_and_size, ios, ios * 4096, 1, 3]);
+            words[6..9].copy_from_slice(&[ns * ios, ns, ns]);
+            words[9 + bucket] = ios;
             words.into_iter().flat_map(u64::to_ne_bytes).collect::<Vec<u8>>()
         };
         let mut cells = Cells::new(STAGES);
@@ -154,6 +165,7 @@ mod tests {
         cells.add(&cell(30, 64, 513));
         cells.add(&vec![0; cell_bytes(1)]);
         assert_eq!(cells.ios(), 40);
+        assert_eq!(cells.for_others_by_device().into_values().collect::<Vec<_>>(), [6]);
         let found = cells.table().of_class(DeviceNumber { major: 7, minor: 3 }, Class::SyncWrite);
         let d2c = found.stage(Stage::D2C);
         assert_eq!((found.ios, found.bytes, found.errors), (40, 40 * 4096, 2));

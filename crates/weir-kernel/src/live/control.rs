@@ -26,7 +26,8 @@ pub struct Settings {
     flush_sequence: u32,
     bios_walked: u32,
     bio_at: BioAt,
-    any_size: u64,
+    any_size: u32,
+    sampled: u32,
     devices: [u64; PLACES_LISTED],
     processes: [u64; PLACES_LISTED],
 }
@@ -76,7 +77,8 @@ impl Settings {
             flush_sequence: kernel.flush_sequence,
             bios_walked: BIOS_WALKED[0],
             bio_at: kernel.bio_at,
-            any_size: u64::from(options.any_size),
+            any_size: u32::from(options.any_size),
+            sampled: if options.slow_ns.is_none() { options.sampled.unwrap_or(0) } else { 0 },
             devices: places("devices", options.devices.iter().map(|&device| number(device)), LIMIT_DEVICES)?,
             processes: places("processes", options.pids.iter().map(|&pid| u64::from(pid)), LIMIT_PIDS)?,
         })

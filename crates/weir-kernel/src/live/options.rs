@@ -30,6 +30,10 @@ pub struct Options {
     pub detail: Detail,
     /// Lengths are not told apart: all I/O counts as of size class 0, in a sixth or so of the memory.
     pub any_size: bool,
+    /// Of a queue that completes twice as many requests a second, only so many or more are looked at, and each stands for the same
+    /// number (`bpf/sampling.h`). Errors and requests that take unusually long are all looked at. Not in full detail, and not
+    /// with `slow_ns`.
+    pub sampled: Option<u32>,
     /// Requests that take at least this long, ns, are handed out one by one by [`super::StageSession::slow`].
     pub slow_ns: Option<u64>,
 }

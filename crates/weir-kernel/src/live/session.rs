@@ -4,7 +4,7 @@ use super::control::Settings;
 use super::overhead::{Sampler, monotonic_ns, process_ns};
 use super::programs::{DEFAULT, FULL, Programs};
 use super::ring::Ring;
-use super::unseen::{Unseen, counted};
+use super::unseen::{Seen, Unseen, counted};
 use super::{
     Detail, IssueStamp, Losses, Options, Overhead, Slow, Snapshot, StartStamp, Unit, cgroups, in_flight,
     stamps,
@@ -71,13 +71,15 @@ impl StageSession {
         let control = self.programs.control();
         let cells = self.programs.cells(control.cells);
         let unseen = self.unseen.as_mut().zip(counted).map_or(0, |(unseen, counted)| {
-            unseen.so_far(&counted, &cells.ios_by_device(), control.losses().cells)
+            let seen = Seen { ios: cells.ios_by_device(), for_others: cells.for_others_by_device() };
+            unseen.so_far(&counted, &seen, control.losses().cells)
         });
         Snapshot {
             taken_ns: monotonic_ns(),
             started_ns: self.started_ns,
             table: cells.table(),
             unit: self.unit(),
+            estimated: cells.for_others_by_device().into_values().sum(),
             losses: Losses { skipped: self.programs.figures().skipped, unseen, ..control.losses() },
             overhead: Overhead {
                 completions: cells.ios(),

@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub table: StageTable,
     /// What the counts in the table are.
     pub unit: Unit,
+    /// I/Os in the table that were not looked at, for which others stand ([`super::Options::sampled`]).
+    pub estimated: u64,
     /// What could not be counted.
     pub losses: Losses,
     /// What watching cost.

@@ -21,6 +21,8 @@ const LOST_SHARE: u64 = 1000;
 const SLOW_MAX: usize = 32;
 /// Of the ring that completions and syncs come through: 0.6 s of 50,000 requests a second.
 const RING_BYTES: u32 = 4 << 20;
+/// Of a faster device so many requests a second are counted at the least: 40,000 in an interval.
+const SAMPLED: u32 = 4096;
 /// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
 const REMEMBERED: usize = 1 << 16;
 
@@ -56,7 +58,12 @@ impl<'a> Programs<'a> {
     /// Loads what the kernel takes.
     pub fn start(room: &'a mut Room, devices: &[DeviceNumber], slow_ns: u64) -> Programs<'a> {
         let mut remarks = Vec::new();
-        let options = Options { devices: devices.to_vec(), any_size: true, ..Options::default() };
+        let options = Options {
+            devices: devices.to_vec(),
+            any_size: true,
+            sampled: Some(SAMPLED),
+            ..Options::default()
+        };
         let stages = StageSession::start(&options)
             .map_err(|error| remarks.push(format!("stages of requests are not seen: {error}")))
             .ok();
