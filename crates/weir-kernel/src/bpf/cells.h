@@ -32,7 +32,7 @@ struct cell {
 	u64 ios;
 	u64 bytes;
 	u64 errors;
-	u64 for_others; /* Of the I/Os, those that were not looked at: see sampling.h. */
+	u64 for_others; /* Of the I/Os, those that were not looked at, and counted by one that was drawn: see sampling.h. */
 	struct duration_sums sums[STAGES];
 	u64 buckets[STAGES][BUCKETS];
 };

@@ -301,8 +301,9 @@ static __always_inline bool is_followed(void)
 	return following && skimmed;
 }
 
-/* So long after the last of them nothing looks for long ones among them. */
+/* So long after the last of them has ended, completions no longer look for long ones. */
 #define SKIMMING_NS 1000000000ULL
+u64 barriers LINE_OF_ITS_OWN;
 
 /* A sync that is not looked into begins or ends. */
 static __always_inline void skimmed_at(u64 now_ns)
@@ -327,9 +328,10 @@ static __always_inline bool is_watched_now(void)
 	else if (following && now_ns >= following_until_ns)
 		following = 0;
 	if (idle_ns >= SKIMMING_NS && now_ns >= skimmed_ns && !skimmed) {
-		skimming = 0;
-		/* One that began meanwhile may have found it set. */
-		if (__sync_fetch_and_add(&skimmed, 0))
+		following = skimming = 0;
+		/* A barrier: a sync that began meanwhile has found it set, and is seen here. */
+		__sync_fetch_and_add(&barriers, 1);
+		if (*(volatile u64 *)&skimmed)
 			skimming = 1;
 	}
 	return following && skimmed;

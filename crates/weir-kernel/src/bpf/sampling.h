@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Where a queue completes more requests than can be looked at for little, one of 2^n is counted, as 2^n. Address and start of
- * a request decide which, so that its issue and its completion agree without a table. Errors, flush sequences and what takes
- * many times as long as usual are all counted, each as one.
+ * a request decide which, so that its issue and its completion agree without a table. Errors, flush sequences, what takes
+ * many times as long as usual, and what comes after a pause are all counted, each as one.
  */
 #ifndef WEIR_SAMPLING_H
 #define WEIR_SAMPLING_H
@@ -15,17 +15,20 @@
 /* Unusual are requests that take so many times the mean of the last window. */
 #define UNUSUAL 8
 
-/* What a queue's requests of the last window were like. Its owner is the first that came, until that is idle. */
-#define QUEUES 64
+/* After so many of the kernel's ticks without one that was counted, the queue stood still, or is no longer fast. */
+#define PAUSE_TICKS 4
+
+/* What the requests of a queue were like in the last window. A place is that of the first queue that came, until it is idle for a second. */
+#define QUEUES 1024
 struct queue_rate {
 	u64 queue;
 	u64 mask; /* One of mask + 1 is counted. */
 	u64 unusual_ns;
-	u64 clock_ns; /* When one was last counted: the time, or nearly. */
+	u64 clock_ns; /* When a request was last counted: not much before now. */
 	u64 since_ns;
 	u64 ios;
 	u64 took_ns;
-	u64 unused;
+	u64 ticks; /* As clock_ns. */
 } queue_rates[QUEUES] __attribute__((aligned(64)));
 
 /* The low half of a pointer: the verifier takes a moved one for a number, and no other arithmetic on it. */
@@ -39,13 +42,13 @@ static __always_inline u32 low_half(void *pointer)
 
 static __always_inline struct queue_rate *rate_of(struct request *rq)
 {
-	return &queue_rates[(low_half(READ(rq, q)) >> 6) * 0x9E3779B1U >> 26 & (QUEUES - 1)];
+	return &queue_rates[(low_half(READ(rq, q)) >> 6) * 0x9E3779B1U >> 22 & (QUEUES - 1)];
 }
 
-/* One of so many of this request's queue is counted, less one. */
+/* One of so many of this request's queue is counted, less one. Without a start nothing draws it. */
 static __always_inline u32 mask_of(struct queue_rate *rate, struct request *rq)
 {
-	return rate->queue == (u64)READ(rq, q) ? rate->mask : 0;
+	return rate->queue == (u64)READ(rq, q) && READ(rq, start_time_ns) ? rate->mask : 0;
 }
 
 static __always_inline bool is_drawn(struct request *rq, u32 mask)
@@ -55,20 +58,22 @@ static __always_inline bool is_drawn(struct request *rq, u32 mask)
 	return !(mixed * 0x9E3779B1U >> 16 & mask);
 }
 
-/* By a clock that may be late: then it is one of those of which one is drawn. */
+/* Others alone decide, not the request's own draw: so what is drawn of the rest still stands for all of the rest. */
 static __always_inline bool is_unusual(struct queue_rate *rate, u64 start_ns)
 {
-	return start_ns && rate->clock_ns > start_ns + rate->unusual_ns;
+	return rate->clock_ns > start_ns + rate->unusual_ns || bpf_jiffies64() - rate->ticks > PAUSE_TICKS;
 }
 
 /* A request counted as `ios` took so long: once in a window that decides on the next. */
 static __always_inline void keep_rate(struct queue_rate *rate, struct request *rq, u64 now_ns, u64 took_ns, u32 ios)
 {
-	u64 queue = (u64)READ(rq, q), window_ns = now_ns - rate->since_ns, a_second;
+	u64 queue = (u64)READ(rq, q), a_second;
+	/* Another CPU may have begun the window later than this one looked at the clock. */
+	s64 window_ns = now_ns - rate->since_ns;
 	u32 shift = 0;
 
 	if (rate->queue != queue) {
-		if (rate->queue && window_ns < SECOND_NS)
+		if (rate->queue && window_ns < (s64)SECOND_NS)
 			return;
 		rate->mask = 0;
 		rate->ios = rate->took_ns = 0;
@@ -77,12 +82,13 @@ static __always_inline void keep_rate(struct queue_rate *rate, struct request *r
 		return;
 	}
 	rate->clock_ns = now_ns;
+	rate->ticks = bpf_jiffies64();
 	rate->ios += ios;
 	rate->took_ns += took_ns * ios;
-	if (window_ns < WINDOW_NS)
+	if (window_ns < (s64)WINDOW_NS)
 		return;
 	rate->since_ns = now_ns;
-	a_second = rate->ios * SECOND_NS / window_ns;
+	a_second = rate->ios * SECOND_NS / (u64)window_ns;
 	if (settings.sampled && a_second >= 2 * (u64)settings.sampled)
 		shift = exponent_of(a_second / settings.sampled);
 	if (shift > SAMPLE_SHIFT_MAX)

@@ -198,7 +198,8 @@ int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 		if (!is_one_of_many && !is_exact)
 			return 0;
 		ios = is_exact ? 1 : mask + 1;
-		timed = is_step ? 1 : is_one_of_many ? mask + 1 : 0;
+		/* The issues of those that are not drawn are known where the kernel stamps them all. */
+		timed = settings.issue_is_stamped ? ios : is_step ? 1 : is_one_of_many ? mask + 1 : 0;
 	}
 	return count(rq, error, nr_bytes, ios, timed);
 }

@@ -76,7 +76,7 @@ impl Cells {
         self.by_device(|sum| sum.ios)
     }
 
-    /// How many of them were not looked at, but stand for by one that was drawn.
+    /// How many of them were not looked at, and counted by one that was drawn.
     pub fn for_others_by_device(&self) -> BTreeMap<DeviceNumber, u64> {
         self.by_device(|sum| sum.for_others)
     }
@@ -89,7 +89,7 @@ impl Cells {
         counts
     }
 
-    /// The table; count, sum, minimum and maximum are exact, quantiles within 3.1 %.
+    /// The table; count, sum, minimum and maximum are exact but for I/Os that were not looked at, quantiles within 3.1 %.
     pub fn table(&self) -> StageTable {
         let mut table = StageTable::default();
         for (key, sum) in &self.sums {

@@ -72,7 +72,7 @@ impl StageSession {
         let cells = self.programs.cells(control.cells);
         let unseen = self.unseen.as_mut().zip(counted).map_or(0, |(unseen, counted)| {
             let seen = Seen { ios: cells.ios_by_device(), for_others: cells.for_others_by_device() };
-            unseen.so_far(&counted, &seen, control.losses().cells)
+            unseen.so_far(&counted, &seen, control.losses().cells, || self::counted(&self.options.devices))
         });
         Snapshot {
             taken_ns: monotonic_ns(),

@@ -17,7 +17,7 @@ pub type Counts = BTreeMap<DeviceNumber, u64>;
 ///
 /// Where requests stood for others, the tables are an estimate, and nothing is told of the time since the reading before.
 pub struct Unseen {
-    before: Counts,
+    before: BTreeMap<DeviceNumber, i64>,
     most: Counts,
     for_others: Counts,
 }
@@ -33,21 +33,35 @@ pub struct Seen {
 impl Unseen {
     /// `before`: the counters when the session had begun.
     pub fn since(before: Counts) -> Unseen {
+        let before = before.into_iter().map(|(device, count)| (device, count.cast_signed())).collect();
         Unseen { before, most: Counts::new(), for_others: Counts::new() }
     }
 
-    /// How many were missed so far, at least. `seen` is what programs were called for, by device, `beside` what they could
-    /// not put into a table, of whatever device.
-    pub fn so_far(&mut self, counted: &Counts, seen: &Seen, beside: u64) -> u64 {
-        for (device, now) in counted {
-            let of = |counts: &Counts| counts.get(device).copied().unwrap_or(0);
+    /// How many were missed so far, at least. `counted` was read before the tables, `after` reads it again; `beside` is what the
+    /// programs could not put into a table, of whatever device.
+    pub fn so_far(
+        &mut self,
+        counted: &Counts,
+        seen: &Seen,
+        beside: u64,
+        after: impl FnOnce() -> Counts,
+    ) -> u64 {
+        let of =
+            |counts: &Counts, device: &DeviceNumber| counts.get(device).copied().unwrap_or(0).cast_signed();
+        let is_estimate =
+            |device: &&DeviceNumber| of(&seen.for_others, device) != of(&self.for_others, device);
+        let estimated: Vec<DeviceNumber> = seen.for_others.keys().filter(is_estimate).copied().collect();
+        for (device, now) in counted.iter().filter(|(device, _)| !estimated.contains(device)) {
+            let gained = now.cast_signed() - self.before.get(device).copied().unwrap_or(0);
+            let missed = gained - of(&seen.ios, device) - beside.cast_signed();
             let most = self.most.entry(*device).or_default();
-            if of(&seen.for_others) == of(&self.for_others) {
-                let missed = now.saturating_sub(of(&self.before)).saturating_sub(of(&seen.ios) + beside);
-                *most = missed.max(*most);
-            } else {
-                self.before.insert(*device, now.saturating_sub(of(&seen.ios) + beside + *most));
-            }
+            *most = u64::try_from(missed).unwrap_or(0).max(*most);
+        }
+        // Anew, from what was counted when the tables had been read, so that nothing is told that was not missed.
+        let after = if estimated.is_empty() { Counts::new() } else { after() };
+        for device in &estimated {
+            let known = of(&seen.ios, device) + beside.cast_signed() + of(&self.most, device);
+            self.before.insert(*device, of(&after, device) - known);
         }
         self.for_others.clone_from(&seen.for_others);
         self.most.values().sum()
@@ -89,28 +103,30 @@ mod tests {
         let steps = [(of(150), of(50), 0, 0), (of(160), of(58), 0, 2), (of(170), of(75), 0, 2)];
         for (step, (counted, seen, beside, missed)) in steps.into_iter().enumerate() {
             assert_eq!(
-                unseen.so_far(&counted, &Seen { ios: seen, for_others: Counts::new() }, beside),
+                unseen.so_far(&counted, &Seen { ios: seen, for_others: Counts::new() }, beside, Counts::new),
                 missed,
                 "step {step}"
             );
         }
-        assert_eq!(unseen.so_far(&of(190), &seen_of(75), 10), 5);
-        assert_eq!(Unseen::since(Counts::new()).so_far(&of(7), &seen_of(0), 0), 7);
-        assert_eq!(unseen.so_far(&of(3), &seen_of(80), 0), 5, "a device that was made anew");
+        assert_eq!(unseen.so_far(&of(190), &seen_of(75), 10, Counts::new), 5);
+        assert_eq!(Unseen::since(Counts::new()).so_far(&of(7), &seen_of(0), 0, Counts::new), 7);
+        assert_eq!(unseen.so_far(&of(3), &seen_of(80), 0, Counts::new), 5, "a device that was made anew");
     }
 
     #[test]
     fn an_estimate_tells_of_nothing_missed_but_what_comes_after_it_does() {
         let of = |count| Counts::from([(DISK, count)]);
         let mut unseen = Unseen::since(of(0));
-        let mut so_far = |counted, ios, others| {
-            unseen.so_far(&of(counted), &Seen { ios: of(ios), for_others: of(others) }, 0)
+        let mut so_far = |counted, ios, others, after| {
+            unseen.so_far(&of(counted), &Seen { ios: of(ios), for_others: of(others) }, 0, || of(after))
         };
-        assert_eq!(so_far(100, 98, 0), 2);
-        assert_eq!(so_far(200_000, 199_000, 180_000), 2, "an estimate");
-        assert_eq!(so_far(200_100, 199_099, 180_000), 3, "one more is missing");
-        assert_eq!(so_far(400_000, 401_000, 380_000), 3, "an estimate that is too high");
-        assert_eq!(so_far(400_100, 401_100, 380_000), 3);
+        assert_eq!(so_far(100, 98, 0, 0), 2);
+        assert_eq!(so_far(200_000, 199_000, 180_000, 200_007), 2, "an estimate");
+        assert_eq!(so_far(200_100, 199_100, 180_000, 0), 2, "seven came while both were read");
+        assert_eq!(so_far(200_200, 199_190, 180_000, 0), 5, "ten more are missing");
+        assert_eq!(so_far(400_000, 401_000, 380_000, 400_000), 5, "an estimate that is too high");
+        assert_eq!(so_far(400_100, 401_100, 380_000, 0), 5);
+        assert_eq!(so_far(400_200, 401_199, 380_000, 0), 6);
     }
 
     #[test]
