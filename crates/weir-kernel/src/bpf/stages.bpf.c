@@ -114,6 +114,8 @@ static __always_inline u32 recall_sequence(struct request *rq, u64 start_ns)
  * - of the device's own flush, which may serve several senders: its D2C counts, but not as an I/O;
  * - of the data of a write that is in a flush sequence: D2C and bytes count;
  * - of no bytes, the end of a sequence: of a write, or of a sender's flush (whose bio has no vector of pages). G2C counts, and the I/O.
+ *
+ * It counts as `ios`, and what its issue tells as `timed`, which is 0 where that was not looked at.
  */
 static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios, u32 timed)
 {
@@ -181,7 +183,6 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 	return 0;
 }
 
-/* `ios`: how many a completion stands for; `timed`: as how many its issue is known. */
 HOOK(block_rq_complete)
 int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 {
