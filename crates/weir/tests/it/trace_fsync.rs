@@ -318,8 +318,9 @@ fn root_alone_short_syncs_are_counted_after_those_from_before_have_ended() {
     let report = report(&weir.run(&fast.mount(), &["trace", "fsync", "--json", "--duration", "7s"]));
     let _ = (sleepers.0.wait(), short.0.wait());
     let [counted, all] = ["skimmed", "syncs"].map(|key| report["all"][key].as_u64().unwrap());
-    // After the sleepers, too: they end in the middle of it.
-    assert!(counted > all / 5 * 4, "{counted} of {all}");
+    // After the sleepers, too: they end in the middle of it, so without that it is less than half. How many are looked into depends on how
+    // long a sync takes here: one of nine at 0.3 ms.
+    assert!(counted > all / 5 * 3, "{counted} of {all}");
 }
 
 /// Past the page cache a file's mapping can be written from, whoever wrote the file.
