@@ -126,7 +126,7 @@ static __always_inline u32 size_of(u32 bytes)
 	return settings.any_size || bytes < 2 ? 0 : exponent_of(bytes - 1) + 1;
 }
 
-static __always_inline void add_durations(struct cell *cell, u32 stage, u64 ns, u32 ios)
+static __always_inline void add_duration(struct cell *cell, u32 stage, u64 ns, u32 ios)
 {
 	struct duration_sums *sums = &cell->sums[stage];
 	u32 bucket = bucket_of(ns);
@@ -139,11 +139,6 @@ static __always_inline void add_durations(struct cell *cell, u32 stage, u64 ns, 
 	if (ns > sums->max_ns)
 		sums->max_ns = ns;
 	cell->buckets[stage][bucket] += ios;
-}
-
-static __always_inline void add_duration(struct cell *cell, u32 stage, u64 ns)
-{
-	add_durations(cell, stage, ns, 1);
 }
 
 static __always_inline u32 new_cell(u64 device, u32 kind, u32 size)

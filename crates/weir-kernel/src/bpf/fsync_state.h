@@ -49,8 +49,9 @@ u64 stalling;
 u64 following;
 u64 following_since_ns;
 u64 following_until_ns;
-/* Syncs that are not looked into have been under way lately. */
+/* Syncs that are not looked into have been under way, or ended less than so long ago: completions look for long ones among them. */
 u64 skimming;
+#define SKIMMING_NS 1000000000ULL
 /* Tells user space to attach on_issue. */
 u64 issue_wanted;
 /* When a sync that is not looked into last began or ended, to SKIMMED_STEP_NS. */
@@ -58,6 +59,8 @@ u64 skimmed_ns LINE_OF_ITS_OWN;
 #define SKIMMED_STEP_NS 250000
 /* Syncs under way that are not looked into. */
 u64 skimmed LINE_OF_ITS_OWN;
+/* Counts nothing: adding to it is a barrier. */
+u64 barriers LINE_OF_ITS_OWN;
 /* Tasks whose syncs are looked into or that pause, by the low bits of their ids: a look here spares most switches two searches of the table. */
 enum { WATCHED = 8192 };
 u32 watched[WATCHED] LINE_OF_ITS_OWN;
@@ -301,10 +304,6 @@ static __always_inline bool is_followed(void)
 	return following && skimmed;
 }
 
-/* So long after the last of them has ended, completions no longer look for long ones. */
-#define SKIMMING_NS 1000000000ULL
-u64 barriers LINE_OF_ITS_OWN;
-
 /* A sync that is not looked into begins or ends. */
 static __always_inline void skimmed_at(u64 now_ns)
 {
@@ -322,12 +321,13 @@ static __always_inline bool is_watched_now(void)
 	if (!skimming)
 		return false;
 	now_ns = bpf_ktime_get_ns();
-	idle_ns = now_ns - skimmed_ns;
-	if (now_ns >= skimmed_ns && idle_ns >= LONG_NS + SKIMMED_STEP_NS && skimmed)
+	/* Another CPU may have set it since. */
+	idle_ns = now_ns > skimmed_ns ? now_ns - skimmed_ns : 0;
+	if (idle_ns >= LONG_NS + SKIMMED_STEP_NS && skimmed)
 		follow(now_ns);
 	else if (following && now_ns >= following_until_ns)
 		following = 0;
-	if (idle_ns >= SKIMMING_NS && now_ns >= skimmed_ns && !skimmed) {
+	if (idle_ns >= SKIMMING_NS && !skimmed) {
 		following = skimming = 0;
 		/* A barrier: a sync that began meanwhile has found it set, and is seen here. */
 		__sync_fetch_and_add(&barriers, 1);

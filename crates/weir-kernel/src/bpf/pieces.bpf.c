@@ -63,20 +63,6 @@ struct {
 } completions SEC(".maps");
 enum { OF_REQUEST, OF_BIO };
 
-static __always_inline u32 place_of_number(u32 low)
-{
-	return (low >> 6) * 0x9E3779B1U >> 16;
-}
-
-static __always_inline u32 place_of(void *pointer)
-{
-	u32 low;
-
-	/* The verifier takes a moved low half of a pointer for a number, and no other arithmetic on it. */
-	asm volatile("%0 = %1" : "=w"(low) : "w"((u32)(u64)pointer));
-	return place_of_number(low);
-}
-
 static __always_inline struct bio_stamps *stamps_of(struct bio *bio)
 {
 	struct bio_stamps *stamps = &bios[place_of(bio) % BIOS];
@@ -257,7 +243,7 @@ static __always_inline void tell_slow(struct completion *at, struct bio_stamps *
 static __always_inline void add_between(struct cell *cell, u32 stage, u64 from_ns, u64 to_ns)
 {
 	if (from_ns && to_ns >= from_ns)
-		add_duration(cell, stage, to_ns - from_ns);
+		add_duration(cell, stage, to_ns - from_ns, 1);
 }
 
 /* What came before D: of a merged bio until its merge, of the others over G and, where a scheduler had it, I. */

@@ -31,42 +31,42 @@ struct queue_rate {
 	u64 ticks; /* As clock_ns. */
 } queue_rates[QUEUES] __attribute__((aligned(64)));
 
-/* The low half of a pointer: the verifier takes a moved one for a number, and no other arithmetic on it. */
-static __always_inline u32 low_half(void *pointer)
-{
-	u32 low;
-
-	asm volatile("%0 = %1" : "=w"(low) : "w"((u32)(u64)pointer));
-	return low;
-}
-
 static __always_inline struct queue_rate *rate_of(struct request *rq)
 {
-	return &queue_rates[(low_half(READ(rq, q)) >> 6) * 0x9E3779B1U >> 22 & (QUEUES - 1)];
+	return &queue_rates[place_of(READ(rq, q)) % QUEUES];
 }
 
 /* One of so many of this request's queue is counted, less one. Without a start nothing draws it. */
-static __always_inline u32 mask_of(struct queue_rate *rate, struct request *rq)
+static __always_inline u32 mask_of(struct request *rq)
 {
+	struct queue_rate *rate = rate_of(rq);
+
 	return rate->queue == (u64)READ(rq, q) && READ(rq, start_time_ns) ? rate->mask : 0;
 }
 
 static __always_inline bool is_drawn(struct request *rq, u32 mask)
 {
-	u32 mixed = (u32)READ(rq, start_time_ns) ^ low_half(rq) >> 6;
-
-	return !(mixed * 0x9E3779B1U >> 16 & mask);
+	return !(place_of_number((u32)READ(rq, start_time_ns) ^ low_half(rq)) & mask);
 }
 
 /* Others alone decide, not the request's own draw: so what is drawn of the rest still stands for all of the rest. */
-static __always_inline bool is_unusual(struct queue_rate *rate, u64 start_ns)
+static __always_inline bool is_unusual(struct request *rq)
 {
-	return rate->clock_ns > start_ns + rate->unusual_ns || bpf_jiffies64() - rate->ticks > PAUSE_TICKS;
+	struct queue_rate *rate = rate_of(rq);
+
+	return rate->clock_ns > READ(rq, start_time_ns) + rate->unusual_ns || bpf_jiffies64() - rate->ticks > PAUSE_TICKS;
+}
+
+/* Whether the window in which a request started has ended: its issue may not have been drawn then. */
+static __always_inline bool others_were_drawn(struct request *rq, u64 start_ns)
+{
+	return start_ns <= rate_of(rq)->since_ns;
 }
 
 /* A request counted as `ios` took so long: once in a window that decides on the next. */
-static __always_inline void keep_rate(struct queue_rate *rate, struct request *rq, u64 now_ns, u64 took_ns, u32 ios)
+static __always_inline void keep_rate(struct request *rq, u64 now_ns, u64 took_ns, u32 ios)
 {
+	struct queue_rate *rate = rate_of(rq);
 	u64 queue = (u64)READ(rq, q), a_second;
 	/* Another CPU may have begun the window later than this one looked at the clock. */
 	s64 window_ns = now_ns - rate->since_ns;
@@ -89,7 +89,7 @@ static __always_inline void keep_rate(struct queue_rate *rate, struct request *r
 		return;
 	rate->since_ns = now_ns;
 	a_second = rate->ios * SECOND_NS / (u64)window_ns;
-	if (settings.sampled && a_second >= 2 * (u64)settings.sampled)
+	if (a_second >= 2 * (u64)settings.sampled)
 		shift = exponent_of(a_second / settings.sampled);
 	if (shift > SAMPLE_SHIFT_MAX)
 		shift = SAMPLE_SHIFT_MAX;

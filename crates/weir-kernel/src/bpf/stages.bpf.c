@@ -28,16 +28,11 @@ struct sequence {
 	u64 bytes;
 } sequences[SEQUENCES];
 
-static __always_inline u32 place_of(struct request *rq)
-{
-	return (low_half(rq) >> 6) * 0x9E3779B1U >> 16;
-}
-
 HOOK(block_rq_issue)
 int BPF_PROG(on_issue, struct request *rq)
 {
 	struct stamp *stamp = &stamps[place_of(rq) % STAMPS];
-	u32 mask = settings.sampled ? mask_of(rate_of(rq), rq) : 0;
+	u32 mask = settings.sampled ? mask_of(rq) : 0;
 
 	if (mask && !is_drawn(rq, mask) && !in_flush_sequence(rq))
 		return 0;
@@ -149,8 +144,7 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 		/* Where this issue was not drawn, the stamp is of the request's last life. */
 		if (settings.sampled && issue_ns < start_ns)
 			issue_ns = 0;
-		/* Other requests were drawn until the last window ended. */
-		if (!issue_ns && !(settings.sampled && start_ns <= rate_of(rq)->since_ns))
+		if (!issue_ns && !(settings.sampled && others_were_drawn(rq, start_ns)))
 			explain_no_issue(start_ns);
 	}
 
@@ -161,11 +155,11 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 	if (is_part)
 		return 0;
 	if (issue_ns)
-		add_durations(cell, D2C, now_ns - issue_ns, timed);
+		add_duration(cell, D2C, now_ns - issue_ns, timed);
 	if (is_device_flush)
 		return 0;
 	if (start_ns && issue_ns >= start_ns)
-		add_durations(cell, G2D, issue_ns - start_ns, timed);
+		add_duration(cell, G2D, issue_ns - start_ns, timed);
 	if (is_data)
 		return 0;
 	cell->ios += ios;
@@ -173,11 +167,11 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 	if (error)
 		cell->errors++;
 	if (start_ns)
-		add_durations(cell, G2C, now_ns - start_ns, ios);
+		add_duration(cell, G2C, now_ns - start_ns, ios);
 	else if (kind != KIND_PASSTHROUGH) /* Most kernels do not time it. */
 		lose(LOST_UNTIMED);
 	if (settings.sampled)
-		keep_rate(rate_of(rq), rq, now_ns, start_ns ? now_ns - start_ns : 0, ios);
+		keep_rate(rq, now_ns, start_ns ? now_ns - start_ns : 0, ios);
 	if (settings.slow_ns && start_ns && now_ns - start_ns >= settings.slow_ns)
 		tell_slow(rq, device, start_ns, issue_ns, now_ns, bytes, error);
 	return 0;
@@ -186,15 +180,14 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 HOOK(block_rq_complete)
 int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 {
-	struct queue_rate *rate = rate_of(rq);
 	u32 mask, ios = 1, timed = 1;
 
 	if (!control.started_ns)
 		return 0;
-	mask = settings.sampled ? mask_of(rate, rq) : 0;
+	mask = settings.sampled ? mask_of(rq) : 0;
 	if (mask) {
 		bool is_step = in_flush_sequence(rq), is_one_of_many = is_drawn(rq, mask);
-		bool is_exact = is_step || error || !nr_bytes || is_unusual(rate, READ(rq, start_time_ns));
+		bool is_exact = is_step || error || !nr_bytes || is_unusual(rq);
 
 		if (!is_one_of_many && !is_exact)
 			return 0;

@@ -78,7 +78,7 @@ impl Settings {
             bios_walked: BIOS_WALKED[0],
             bio_at: kernel.bio_at,
             any_size: u32::from(options.any_size),
-            sampled: if options.slow_ns.is_none() { options.sampled.unwrap_or(0) } else { 0 },
+            sampled: options.sampled.filter(|_| options.slow_ns.is_none()).unwrap_or(0),
             devices: places("devices", options.devices.iter().map(|&device| number(device)), LIMIT_DEVICES)?,
             processes: places("processes", options.pids.iter().map(|&pid| u64::from(pid)), LIMIT_PIDS)?,
         })

@@ -70,8 +70,8 @@ impl StageSession {
         let counted = self.unseen.as_ref().map(|_| counted(&self.options.devices));
         let control = self.programs.control();
         let cells = self.programs.cells(control.cells);
+        let seen = Seen { ios: cells.ios_by_device(), for_others: cells.for_others_by_device() };
         let unseen = self.unseen.as_mut().zip(counted).map_or(0, |(unseen, counted)| {
-            let seen = Seen { ios: cells.ios_by_device(), for_others: cells.for_others_by_device() };
             unseen.so_far(&counted, &seen, control.losses().cells, || self::counted(&self.options.devices))
         });
         Snapshot {
@@ -79,7 +79,7 @@ impl StageSession {
             started_ns: self.started_ns,
             table: cells.table(),
             unit: self.unit(),
-            estimated: cells.for_others_by_device().into_values().sum(),
+            estimated: seen.for_others.values().sum(),
             losses: Losses { skipped: self.programs.figures().skipped, unseen, ..control.losses() },
             overhead: Overhead {
                 completions: cells.ios(),

@@ -297,7 +297,8 @@ fn root_alone_short_syncs_are_counted_after_those_from_before_have_ended() {
     let _turn = TURN.lock();
     let weir = Weir::alone();
     let slow = LoopDevice::create(&["fs=ext4", "size=64M", "write_iops=20"]);
-    let fast = LoopDevice::create(&["fs=ext4", "size=64M"]);
+    // In memory: on a busy disk a sync takes longer, and of long ones more are looked into.
+    let fast = LoopDevice::create(&["fs=ext4", "size=64M", "dir=/dev/shm"]);
     let sleepers = "import os,sys,threading,time\n\
                     end=time.time()+4\n\
                     def sleep(n):\n \
@@ -318,9 +319,8 @@ fn root_alone_short_syncs_are_counted_after_those_from_before_have_ended() {
     let report = report(&weir.run(&fast.mount(), &["trace", "fsync", "--json", "--duration", "7s"]));
     let _ = (sleepers.0.wait(), short.0.wait());
     let [counted, all] = ["skimmed", "syncs"].map(|key| report["all"][key].as_u64().unwrap());
-    // After the sleepers, too: they end in the middle of it, so without that it is less than half. How many are looked into depends on how
-    // long a sync takes here: one of nine at 0.3 ms.
-    assert!(counted > all / 5 * 3, "{counted} of {all}");
+    // After the sleepers, too: they end in the middle of it.
+    assert!(counted > all / 5 * 4, "{counted} of {all}");
 }
 
 /// Past the page cache a file's mapping can be written from, whoever wrote the file.
