@@ -238,7 +238,8 @@ fn root_alone_syncs_through_io_uring_are_counted_and_said_not_to_be_followed() {
     assert_eq!(report["losses"]["ring_syncs"], syncs, "{report}");
 }
 
-/// More threads than the programs have places for: each syncs once and sleeps. Then somebody else commits.
+/// More threads than the programs have places for: each syncs once and sleeps. Then somebody else commits. At no time do
+/// more sync than there is room for, however slow the machine is.
 const CROWD: &str = r#"
 #include <fcntl.h>
 #include <pthread.h>
@@ -254,15 +255,18 @@ static void *sleeper(void *nothing)
 }
 int main(void)
 {
-    enum { CROWD = 8400 };
+    enum { CROWD = 8400, AT_ONCE = 500 };
     pthread_attr_t small;
     pthread_t thread;
     file = open("crowd.file", O_CREAT | O_RDWR, 0600);
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 32 << 10);
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < CROWD; i++) {
+        while (i - __atomic_load_n(&synced, __ATOMIC_SEQ_CST) >= AT_ONCE)
+            usleep(100);
         if (pthread_create(&thread, &small, sleeper, 0))
             return 1;
+    }
     while (__atomic_load_n(&synced, __ATOMIC_SEQ_CST) < CROWD)
         usleep(1000);
     return system("dd if=/dev/zero of=data bs=4k count=20 oflag=dsync status=none") != 0;
