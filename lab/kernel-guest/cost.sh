@@ -2,10 +2,11 @@
 # instructions of each, whatever the host does.
 # shellcheck shell=sh
 
-# reads NAME SECONDS : as many reads of 4 KiB as go, 32 in flight, past the page cache; their rate goes to /out/cost.tsv.
+# reads NAME SECONDS [LEAD] : as many reads of 4 KiB as go, 32 in flight, past the page cache; their rate, after so long a lead, goes to
+# /out/cost.tsv.
 reads() {
   rate=$(cd /mnt && weir bench --dir . --prefix cost --keep --size 64M --rw randread --block 4k --direct=true --engine io_uring --depth 32 \
-    --threads 1 --duration "$2s" --format json | sed -n 's/.*"iops": *\([0-9.]*\).*/\1/p' | head -n 1)
+    --threads 1 --warmup "${3:-0}s" --duration "$2s" --format json | sed -n 's/.*"iops": *\([0-9.]*\).*/\1/p' | head -n 1)
   printf '%s\t%s\n' "$1" "$rate" >>/out/cost.tsv
 }
 
@@ -24,7 +25,11 @@ scenario_recorder_cost() { # reads on a device that costs nothing, with the reco
     # What it does as it begins is not of the load.
     sleep 12
     before=$(ticks $recorder)
-    reads "recorder $turn" 3
+    reads "recorder beside syncs $turn" 3
+    printf 'own ticks\t%s\n' $(($(ticks $recorder) - before)) >>/out/cost.tsv
+    # The load syncs as it begins: half a minute later the programs for syncs leave its reads alone.
+    before=$(ticks $recorder)
+    reads "recorder $turn" 3 42
     printf 'own ticks\t%s\n' $(($(ticks $recorder) - before)) >>/out/cost.tsv
     kill -TERM $recorder
     wait $recorder

@@ -36,25 +36,25 @@ static __always_inline struct queue_rate *rate_of(struct request *rq)
 	return &queue_rates[place_of(READ(rq, q)) % QUEUES];
 }
 
-/* One of so many of this request's queue is counted, less one. Without a start nothing draws it. */
-static __always_inline u32 mask_of(struct request *rq)
+/*
+ * One of so many of this request's queue is counted, less one. Without a start nothing draws it.
+ *
+ * This runs for every request of a fast queue, mostly for nothing else: what is read once is handed on.
+ */
+static __always_inline u32 mask_of(struct queue_rate *rate, struct request *rq, u64 start_ns)
 {
-	struct queue_rate *rate = rate_of(rq);
-
-	return rate->queue == (u64)READ(rq, q) && READ(rq, start_time_ns) ? rate->mask : 0;
+	return rate->queue == (u64)READ(rq, q) && start_ns ? rate->mask : 0;
 }
 
-static __always_inline bool is_drawn(struct request *rq, u32 mask)
+static __always_inline bool is_drawn(struct request *rq, u64 start_ns, u32 mask)
 {
-	return !(place_of_number((u32)READ(rq, start_time_ns) ^ low_half(rq)) & mask);
+	return !(place_of_number((u32)start_ns ^ low_half(rq)) & mask);
 }
 
 /* Others alone decide, not the request's own draw: so what is drawn of the rest still stands for all of the rest. */
-static __always_inline bool is_unusual(struct request *rq)
+static __always_inline bool is_unusual(struct queue_rate *rate, u64 start_ns)
 {
-	struct queue_rate *rate = rate_of(rq);
-
-	return rate->clock_ns > READ(rq, start_time_ns) + rate->unusual_ns || bpf_jiffies64() - rate->ticks > PAUSE_TICKS;
+	return rate->clock_ns > start_ns + rate->unusual_ns || bpf_jiffies64() - rate->ticks > PAUSE_TICKS;
 }
 
 /* Whether the window in which a request started has ended: its issue may not have been drawn then. */

@@ -32,10 +32,14 @@ HOOK(block_rq_issue)
 int BPF_PROG(on_issue, struct request *rq)
 {
 	struct stamp *stamp = &stamps[place_of(rq) % STAMPS];
-	u32 mask = settings.sampled ? mask_of(rq) : 0;
 
-	if (mask && !is_drawn(rq, mask) && !in_flush_sequence(rq))
-		return 0;
+	if (settings.sampled) {
+		u64 start_ns = READ(rq, start_time_ns);
+		u32 mask = mask_of(rate_of(rq), rq, start_ns);
+
+		if (mask && !is_drawn(rq, start_ns, mask) && !in_flush_sequence(rq))
+			return 0;
+	}
 	/* Nothing is read: the line was another CPU's, and stores need not wait for it. */
 	stamp->issue_ns = bpf_ktime_get_ns();
 	stamp->rq = (u64)rq;
@@ -119,7 +123,7 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 	bool is_device_flush, is_data, is_end, is_part;
 	struct cell *cell;
 
-	if (!is_watched(device))
+	if (!control.started_ns || !is_watched(device))
 		return 0;
 	flags = READ(rq, cmd_flags);
 	op = flags & OP_MASK;
@@ -180,20 +184,23 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 HOOK(block_rq_complete)
 int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 {
-	u32 mask, ios = 1, timed = 1;
+	u32 ios = 1, timed = 1;
 
-	if (!control.started_ns)
-		return 0;
-	mask = settings.sampled ? mask_of(rq) : 0;
-	if (mask) {
-		bool is_step = in_flush_sequence(rq), is_one_of_many = is_drawn(rq, mask);
-		bool is_exact = is_step || error || !nr_bytes || is_unusual(rq);
+	if (settings.sampled) {
+		struct queue_rate *rate = rate_of(rq);
+		u64 start_ns = READ(rq, start_time_ns);
+		u32 mask = mask_of(rate, rq, start_ns);
 
-		if (!is_one_of_many && !is_exact)
-			return 0;
-		ios = is_exact ? 1 : mask + 1;
-		/* The issues of those that are not drawn are known where the kernel stamps them all. */
-		timed = settings.issue_is_stamped ? ios : is_step ? 1 : is_one_of_many ? mask + 1 : 0;
+		if (mask) {
+			bool is_step = in_flush_sequence(rq), is_one_of_many = is_drawn(rq, start_ns, mask);
+			bool is_exact = is_step || error || !nr_bytes || is_unusual(rate, start_ns);
+
+			if (!is_one_of_many && !is_exact)
+				return 0;
+			ios = is_exact ? 1 : mask + 1;
+			/* The issues of those that are not drawn are known where the kernel stamps them all. */
+			timed = settings.issue_is_stamped ? ios : is_step ? 1 : is_one_of_many ? mask + 1 : 0;
+		}
 	}
 	return count(rq, error, nr_bytes, ios, timed);
 }

@@ -166,7 +166,10 @@ fn fit(open: &mut OpenFsyncSkel<'_>, btf: &Btf<'_>) -> Result<(), Error> {
     open.progs.on_pause_8.set_autoload(pause == Some(8));
     open.progs.on_dirty_folio.set_autoload(arguments(btf, "writeback_dirty_folio").is_some());
     open.progs.on_dirty_page.set_autoload(arguments(btf, "writeback_dirty_page").is_some());
+    // The session attaches these when they are needed.
+    open.progs.on_queue.set_autoattach(false);
     open.progs.on_issue.set_autoattach(false);
+    open.progs.on_complete.set_autoattach(false);
     let ring = arguments(btf, "io_uring_queue_async_work");
     open.progs.on_ring_work_2.set_autoload(ring == Some(2));
     open.progs.on_ring_work_5.set_autoload(ring == Some(5));

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
@@ -57,8 +58,12 @@ struct Inbox {
 pub struct FsyncSession<'a> {
     skeleton: FsyncSkel<'a>,
     fitted: Fitted,
-    /// The program at D, from when it turned out to be needed.
-    at_issue: Option<Link>,
+    /// The programs at Q, C and, once it turned out to be needed, D.
+    at_requests: Vec<Link>,
+    /// After so long without a sync the programs leave requests alone.
+    spared_after_ns: Option<u64>,
+    /// When a sync was seen last.
+    synced_ns: u64,
     ring: RingBuffer<'static>,
     inbox: Rc<RefCell<Inbox>>,
     symbols: Symbols,
@@ -89,12 +94,16 @@ impl<'a> FsyncSession<'a> {
         let inbox = Rc::new(RefCell::new(Inbox::default()));
         let ring = ring(&skeleton, Rc::clone(&inbox)).map_err(failed("read the ring of"))?;
         let before = adopt(&mut skeleton, options);
+        let mut at_requests = Vec::new();
+        attach_to_requests(&skeleton, &mut at_requests)?;
         skeleton.attach().map_err(failed("attach"))?;
         let stack_every_ns = options.stack_every_ns;
         let mut session = FsyncSession {
             skeleton,
             fitted,
-            at_issue: None,
+            at_requests,
+            spared_after_ns: None,
+            synced_ns: now_ns(),
             ring,
             inbox,
             symbols,
@@ -130,8 +139,8 @@ impl<'a> FsyncSession<'a> {
         if read < 0 {
             return Err(failed("read the ring of")(libbpf_rs::Error::from_raw_os_error(-read)));
         }
-        self.stamp_issues_if_needed()?;
         let records = std::mem::take(&mut self.inbox.borrow_mut().records);
+        self.attach_while_needed(&records)?;
         for record in records {
             match record {
                 RingEntry::Io(io) => self.io(io, analyst),
@@ -203,14 +212,32 @@ impl<'a> FsyncSession<'a> {
         Losses { tasks, syncs: syncs + self.inbox.borrow().foreign, ios, stacks, stalls, ring_syncs }
     }
 
-    /// Where the kernel does not say when a request went to the driver, a program does.
-    fn stamp_issues_if_needed(&mut self) -> Result<(), Error> {
-        let is_wanted = self.skeleton.maps.bss_data.as_deref().is_some_and(|data| data.issue_wanted != 0);
-        let on_issue = &self.skeleton.progs.on_issue;
-        if is_wanted && self.at_issue.is_none() && on_issue.autoload() {
-            self.at_issue = Some(self.skeleton.progs.on_issue.attach().map_err(failed("attach"))?);
+    /// The programs leave requests alone from so long after the last sync until the first [`Self::drain`] that sees another. What that
+    /// one's requests did before is not known.
+    pub fn spare_requests(&mut self, after: Option<Duration>) {
+        self.spared_after_ns = after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// How many programs run with requests now.
+    pub fn hooks_of_requests(&self) -> usize {
+        self.at_requests.len()
+    }
+
+    fn attach_while_needed(&mut self, records: &[RingEntry]) -> Result<(), Error> {
+        let are_under_way = self.skeleton.maps.bss_data.as_deref().is_some_and(|data| {
+            self.synced_ns = self.synced_ns.max(data.skimmed_ns);
+            data.inside != 0 || data.skimmed != 0
+        });
+        let now_ns = now_ns();
+        if are_under_way || records.iter().any(|record| matches!(record, RingEntry::Sync(_))) {
+            self.synced_ns = now_ns;
         }
-        Ok(())
+        let idle_ns = now_ns.saturating_sub(self.synced_ns);
+        if self.spared_after_ns.is_some_and(|after_ns| idle_ns >= after_ns) {
+            self.at_requests.clear();
+            return Ok(());
+        }
+        attach_to_requests(&self.skeleton, &mut self.at_requests)
     }
 
     fn io(&mut self, mut io: Io, analyst: &mut Analyst) {
@@ -429,6 +456,20 @@ impl FsyncSession<'_> {
         }
         is_gone
     }
+}
+
+/// Attaches those programs that run with requests and are not attached yet, as far as this kernel took them.
+fn attach_to_requests(skeleton: &FsyncSkel<'_>, attached: &mut Vec<Link>) -> Result<(), Error> {
+    let programs = &skeleton.progs;
+    let mut needed = vec![&programs.on_queue, &programs.on_complete];
+    // Where the kernel does not say when a request went to the driver.
+    if skeleton.maps.bss_data.as_deref().is_some_and(|data| data.issue_wanted != 0) {
+        needed.push(&programs.on_issue);
+    }
+    for program in needed.iter().filter(|program| program.autoload()).skip(attached.len()) {
+        attached.push(program.attach().map_err(failed("attach"))?);
+    }
+    Ok(())
 }
 
 /// Puts the syncs that sleep already into the programs' table; returns process, thread and call of each.

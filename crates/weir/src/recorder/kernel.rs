@@ -2,6 +2,7 @@
 //! seen then.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use weir_archive::interval::{self, Span, StageSum, Syncs};
 use weir_archive::tables::{Event, Stage};
@@ -23,6 +24,8 @@ const SLOW_MAX: usize = 32;
 const RING_BYTES: u32 = 4 << 20;
 /// Of a faster device so many requests a second are counted at the least: 40,000 in an interval.
 const SAMPLED: u32 = 4096;
+/// After so long without a sync, beside devices as fast as that, the programs for syncs leave requests alone.
+const NO_SYNCS: Duration = Duration::from_secs(30);
 /// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
 const REMEMBERED: usize = 1 << 16;
 
@@ -179,6 +182,11 @@ impl<'a> Programs<'a> {
                 seen.events.push(lost_event(span, "requests", lost - self.losses));
             }
             (self.before, self.losses) = (snapshot.table, lost);
+            let is_fast =
+                ios * 1000 >= 2 * u64::from(SAMPLED) * u64::try_from(span.span_ms).unwrap_or(u64::MAX);
+            if let Some((session, _)) = &mut self.syncs {
+                session.spare_requests(is_fast.then_some(NO_SYNCS));
+            }
             seen.stages = interval::stages(span, &fresh, &name_of);
             seen.stage_sums = interval::stage_sums(&fresh, &name_of);
         }
