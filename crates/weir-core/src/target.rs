@@ -279,19 +279,26 @@ pub struct Throttle {
     pub limits: BTreeMap<String, u64>,
 }
 
-impl Layer {
-    /// Whether I/O waits here in requests of its own: only there do scheduler, merging and depth of a queue mean
-    /// anything. What is mapped over others (dm but for multipath, md) and memory pass bios on, whatever their queue says.
-    pub fn has_requests(&self) -> bool {
-        let passes_on = matches!(
-            self.kind,
+impl LayerKind {
+    /// Whether it passes bios on, unless it has hardware queues: what is mapped over others (dm but for multipath, md), and memory.
+    pub fn passes_on(&self) -> bool {
+        matches!(
+            self,
             LayerKind::Partition { .. }
                 | LayerKind::Dm { .. }
                 | LayerKind::Md { .. }
                 | LayerKind::Memory
                 | LayerKind::Cache
-        );
-        !passes_on || self.queue.as_ref().is_some_and(|queue| queue.hardware_queues.is_some())
+        )
+    }
+}
+
+impl Layer {
+    /// Whether I/O waits here in requests of its own: only there do scheduler, merging and depth of a queue mean
+    /// anything, whatever the queue of another says.
+    pub fn has_requests(&self) -> bool {
+        let has_hardware_queues = self.queue.as_ref().is_some_and(|queue| queue.hardware_queues.is_some());
+        has_hardware_queues || !self.kind.passes_on()
     }
 }
 

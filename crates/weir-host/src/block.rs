@@ -31,9 +31,13 @@ pub(crate) fn number_of(tree: &Tree, name: &str) -> Result<DeviceNumber, HostErr
     })
 }
 
-/// Whether I/O to the device waits in requests of its own.
+/// Whether I/O to a device, which is there, waits in requests of its own: as [`Layer::has_requests`], without reading all else of it.
 pub(crate) fn has_requests(tree: &Tree, name: &str) -> bool {
-    layer(tree, name, &mut Vec::new()).is_ok_and(|layer| layer.has_requests())
+    hardware_queues(tree, name) > 0 || !kind(tree, name, &mut Vec::new()).passes_on()
+}
+
+fn hardware_queues(tree: &Tree, name: &str) -> u64 {
+    tree.names(&format!("/sys/class/block/{name}/mq")).len() as u64
 }
 
 /// One layer; what it stands on is named, not read. Attributes that are there but cannot be understood are noted.
@@ -156,8 +160,7 @@ fn queue(tree: &Tree, name: &str, notes: &mut Vec<String>) -> Queue {
     queue.wbt_lat_usec = tree.optional(&at("wbt_lat_usec"), notes);
     queue.write_cache = tree.line(&at("write_cache"));
     queue.zoned = tree.line(&at("zoned"));
-    let hardware_queues = tree.names(&format!("/sys/class/block/{name}/mq")).len() as u64;
-    queue.hardware_queues = (hardware_queues > 0).then_some(hardware_queues);
+    queue.hardware_queues = Some(hardware_queues(tree, name)).filter(|queues| *queues > 0);
     (queue.scheduler, queue.schedulers) = schedulers(&tree.line(&at("scheduler")).unwrap_or_default());
     queue
 }

@@ -260,7 +260,7 @@ fn root_of_a_fast_queue_some_requests_stand_for_all() {
     (0..7).for_each(|_| assert!(read(&device.node, 4096, 48 << 20).is_err()));
     let snapshot = session.snapshot();
     let cell = device.class(&snapshot, Class::Read);
-    let (counted, estimated) = (cell.ios as f64, snapshot.estimated as f64);
+    let (counted, estimated) = (cell.ios as f64, snapshot.estimated[&device.number] as f64);
     assert!(estimated > 0.5 * counted, "{estimated} of {counted}");
     // One of 2^n is drawn; 100 a second are at least some 100 in all, of which five standard deviations are half.
     assert!((counted / reads as f64 - 1.0).abs() < 0.5, "{counted} for {reads}");

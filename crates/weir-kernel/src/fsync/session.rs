@@ -40,6 +40,8 @@ const IDLE_NS: u64 = 10_000_000_000;
 const BATCH: u32 = 1024;
 /// Records read in a drain: as many of the shortest as the ring holds. Others may be written as fast as they are read.
 const RECORDS_MOST: usize = 1 << 17;
+/// Records in memory at a time: in 200 bytes each, the whole ring would be tens of megabytes.
+const RECORDS_AT_ONCE: usize = 1 << 12;
 /// For how long those that become long are looked into where one was found to be: until after the next look.
 const FOLLOW_NS: u64 = 2_000_000_000;
 
@@ -135,13 +137,22 @@ impl<'a> FsyncSession<'a> {
     /// # Errors
     /// What libbpf said.
     pub fn drain(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
-        let read = self.ring.consume_raw_n(RECORDS_MOST);
-        if read < 0 {
-            return Err(failed("read the ring of")(libbpf_rs::Error::from_raw_os_error(-read)));
+        for _ in 0..RECORDS_MOST / RECORDS_AT_ONCE {
+            let read = self.ring.consume_raw_n(RECORDS_AT_ONCE);
+            let read = usize::try_from(read)
+                .map_err(|_| failed("read the ring of")(libbpf_rs::Error::from_raw_os_error(-read)))?;
+            self.hand_over(analyst);
+            if read < RECORDS_AT_ONCE {
+                break;
+            }
         }
-        let records = std::mem::take(&mut self.inbox.borrow_mut().records);
-        self.attach_while_needed(&records)?;
-        for record in records {
+        self.attach_while_needed()
+    }
+
+    /// Hands over what was read.
+    fn hand_over(&mut self, analyst: &mut Analyst) {
+        let mut records = std::mem::take(&mut self.inbox.borrow_mut().records);
+        for record in records.drain(..) {
             match record {
                 RingEntry::Io(io) => self.io(io, analyst),
                 RingEntry::Stack { tid, wait_start_ns, frames } => {
@@ -152,13 +163,15 @@ impl<'a> FsyncSession<'a> {
                     self.stacks.insert((tid, wait_start_ns), analyst.site(&names));
                 }
                 RingEntry::Sync(sync) => {
+                    self.synced_ns = now_ns();
                     let part = self.part(sync);
                     self.meet(&part, analyst);
                     analyst.part(&part);
                 }
             }
         }
-        Ok(())
+        // Its memory serves the next ones.
+        self.inbox.borrow_mut().records = records;
     }
 
     /// Hands over how far the syncs have come that are under way, and the pauses so far. About once a second,
@@ -223,13 +236,13 @@ impl<'a> FsyncSession<'a> {
         self.at_requests.len()
     }
 
-    fn attach_while_needed(&mut self, records: &[RingEntry]) -> Result<(), Error> {
+    fn attach_while_needed(&mut self) -> Result<(), Error> {
         let are_under_way = self.skeleton.maps.bss_data.as_deref().is_some_and(|data| {
             self.synced_ns = self.synced_ns.max(data.skimmed_ns);
             data.inside != 0 || data.skimmed != 0
         });
         let now_ns = now_ns();
-        if are_under_way || records.iter().any(|record| matches!(record, RingEntry::Sync(_))) {
+        if are_under_way {
             self.synced_ns = now_ns;
         }
         let idle_ns = now_ns.saturating_sub(self.synced_ns);

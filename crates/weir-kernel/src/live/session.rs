@@ -79,7 +79,7 @@ impl StageSession {
             started_ns: self.started_ns,
             table: cells.table(),
             unit: self.unit(),
-            estimated: seen.for_others.values().sum(),
+            estimated: seen.for_others,
             losses: Losses { skipped: self.programs.figures().skipped, unseen, ..control.losses() },
             overhead: Overhead {
                 completions: cells.ios(),

@@ -1,5 +1,7 @@
 //! What a session hands out.
 
+use std::collections::BTreeMap;
+
 use weir_blocktrace::{ClassSet, Flags, StageTable, Times};
 use weir_core::target::DeviceNumber;
 
@@ -23,8 +25,8 @@ pub struct Snapshot {
     pub table: StageTable,
     /// What the counts in the table are.
     pub unit: Unit,
-    /// I/Os in the table that were not looked at, for which others stand ([`super::Options::sampled`]).
-    pub estimated: u64,
+    /// I/Os in the table that were not looked at, for which others stand, by device ([`super::Options::sampled`]).
+    pub estimated: BTreeMap<DeviceNumber, u64>,
     /// What could not be counted.
     pub losses: Losses,
     /// What watching cost.

@@ -38,6 +38,7 @@ pub struct Programs<'a> {
     stages: Option<StageSession>,
     before: StageTable,
     losses: u64,
+    estimated: BTreeMap<DeviceNumber, u64>,
     syncs: Option<(FsyncSession<'a>, Analyst)>,
     lost_syncs: u64,
     slow: Vec<SlowSync>,
@@ -46,6 +47,7 @@ pub struct Programs<'a> {
 }
 
 /// What an interval brought.
+#[derive(Default)]
 pub struct Seen {
     /// Rows of stages.
     pub stages: Vec<Stage>,
@@ -55,6 +57,8 @@ pub struct Seen {
     pub events: Vec<Event>,
     /// How long the requests of each row of stages took together.
     pub stage_sums: Vec<StageSum>,
+    /// Requests in the rows of stages for which others stand, by device.
+    pub estimated: Vec<(String, u64)>,
 }
 
 impl<'a> Programs<'a> {
@@ -92,6 +96,7 @@ impl<'a> Programs<'a> {
             stages,
             before: StageTable::default(),
             losses: 0,
+            estimated: BTreeMap::new(),
             syncs,
             lost_syncs: 0,
             slow: Vec::new(),
@@ -170,8 +175,7 @@ impl<'a> Programs<'a> {
         known: &mut Known,
         name_of: impl Fn(DeviceNumber) -> Option<String>,
     ) -> Seen {
-        let mut seen =
-            Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new(), stage_sums: Vec::new() };
+        let mut seen = Seen::default();
         if let Some(session) = &mut self.stages {
             let snapshot = session.snapshot();
             let fresh = snapshot.table.since(&self.before);
@@ -187,6 +191,12 @@ impl<'a> Programs<'a> {
             if let Some((session, _)) = &mut self.syncs {
                 session.spare_requests(is_fast.then_some(NO_SYNCS));
             }
+            let estimated = snapshot.estimated.iter().filter_map(|(device, so_far)| {
+                let grown = so_far - self.estimated.get(device).copied().unwrap_or(0).min(*so_far);
+                name_of(*device).filter(|_| grown > 0).map(|name| (name, grown))
+            });
+            seen.estimated = estimated.collect();
+            self.estimated = snapshot.estimated;
             seen.stages = interval::stages(span, &fresh, &name_of);
             seen.stage_sums = interval::stage_sums(&fresh, &name_of);
         }

@@ -21,6 +21,7 @@ pub struct Programs<'a> {
 }
 
 /// What an interval brought: nothing.
+#[derive(Default)]
 pub struct Seen {
     /// Rows of stages.
     pub stages: Vec<Stage>,
@@ -30,6 +31,8 @@ pub struct Seen {
     pub events: Vec<Event>,
     /// None.
     pub stage_sums: Vec<StageSum>,
+    /// None.
+    pub estimated: Vec<(String, u64)>,
 }
 
 impl<'a> Programs<'a> {
@@ -87,6 +90,6 @@ impl<'a> Programs<'a> {
         _known: &mut Known,
         _name_of: impl Fn(DeviceNumber) -> Option<String>,
     ) -> Seen {
-        Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new(), stage_sums: Vec::new() }
+        Seen::default()
     }
 }

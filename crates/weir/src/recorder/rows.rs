@@ -33,7 +33,7 @@ impl Course<'_> {
         let counts = self.host.counts();
         let name_of = |number: DeviceNumber| counts.devices().get(&number).cloned();
         let clock_ms = now_ms - (now.awake_ns / 1_000_000) as i64;
-        let Seen { stages, syncs, events, stage_sums } =
+        let Seen { stages, syncs, events, stage_sums, estimated } =
             self.programs.interval(span, clock_ms, &mut self.known, name_of);
         self.events.extend(events);
         let moved = self.host.processes();
@@ -45,7 +45,7 @@ impl Course<'_> {
         }
         self.known.next_interval();
         self.changed_knobs(now_ms);
-        let counters = self.counters(span, &counts, recorded);
+        let counters = self.counters(span, &counts, estimated, recorded);
         (self.counts, self.moved, self.begun, self.begun_ms) = (counts, moved, now, now_ms);
         let events = std::mem::take(&mut self.events);
         let processes = processes(span, of_processes);
@@ -70,7 +70,13 @@ impl Course<'_> {
         Interval { begin_ms: span.ts_ms, batches }
     }
 
-    fn counters(&mut self, span: Span, counts: &Counts, recorded: &Recorded) -> Vec<Counter> {
+    fn counters(
+        &mut self,
+        span: Span,
+        counts: &Counts,
+        estimated: Vec<(String, u64)>,
+        recorded: &Recorded,
+    ) -> Vec<Counter> {
         let is_wanted = |device: &str| device.is_empty() || self.is_wanted(device, counts);
         let grown = counts.since(&self.counts).into_iter().filter(|counted| is_wanted(&counted.device));
         let row = |device: String, name: &str, value: u64| Counter {
@@ -82,6 +88,7 @@ impl Course<'_> {
         };
         let mut rows: Vec<Counter> =
             grown.map(|counted| row(counted.device, counted.name, counted.value)).collect();
+        rows.extend(estimated.into_iter().map(|(device, value)| row(device, "requests_estimated", value)));
         let cpu_ns = own_cpu_ns().unwrap_or(0);
         let own = [
             ("recorder_cpu_ns", cpu_ns.saturating_sub(self.cpu_ns)),

@@ -274,6 +274,46 @@ fn root_a_device_that_stands_still_is_told_and_kept() {
     assert!(snapshot["seconds"].as_array().unwrap().iter().any(stands), "{snapshot}");
 }
 
+/// It lies in memory, and reads are as many as go.
+#[test]
+fn root_alone_of_a_fast_device_the_archive_says_how_much_is_estimated() {
+    if !root_or_say("root_alone_of_a_fast_device_the_archive_says_how_much_is_estimated", &["dd"]) {
+        return;
+    }
+    let (bench, device) = (Bench::new(), LoopDevice::create(&["size=64M", "fs=none", "dir=/dev/shm"]));
+    let name = device.device().file_name().unwrap().to_string_lossy().into_owned();
+    let mut running = bench.started(&[], 1);
+    let of_device = |table: &str, at: usize, what: &str| -> u64 {
+        let rows = bench.rows(table).into_iter().filter(|row| row[2] == name && row[at] == what);
+        rows.map(|row| row.last().unwrap().parse::<u64>().unwrap()).sum()
+    };
+    assert_eq!(of_device("counters", 3, "requests_estimated"), 0);
+    let reads = format!(
+        "while :; do dd if={} of=/dev/null bs=4k iflag=direct status=none; done",
+        device.device().display()
+    );
+    let reader = || {
+        let mut shell = Command::new("timeout");
+        shell.args(["60", "sh", "-c", &reads]);
+        Writing(shell.spawn().unwrap())
+    };
+    let _readers = [reader(), reader(), reader()];
+    let patience = Instant::now() + Duration::from_secs(50);
+    while of_device("counters", 3, "requests_estimated") == 0 {
+        assert!(
+            !running.has_ended() && Instant::now() < patience,
+            "{} reads",
+            of_device("counters", 3, "reads")
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    running.signal("TERM");
+    running.finish();
+    let (counted, estimated) =
+        (of_device("stages", 4, "g2c"), of_device("counters", 3, "requests_estimated"));
+    assert!(estimated < counted, "{estimated} of {counted}");
+}
+
 #[test]
 fn root_what_the_kernel_refuses_is_said_and_the_rest_recorded() {
     if !root_or_say("root_what_the_kernel_refuses_is_said_and_the_rest_recorded", &["dd"]) {
