@@ -14,8 +14,8 @@ use crate::SizeClass;
 use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
 
-/// Completions that are kept for syncs that have not ended.
-const IOS_MAX: usize = 1 << 18;
+/// Completions that are kept for syncs that have not ended; 100 bytes each.
+const IOS_MAX: usize = 1 << 17;
 /// Room for completions of a device that is kept when a burst is over.
 pub(super) const ROOM_KEPT: usize = 1 << 8;
 /// Completions in the windows of waits that are looked at between two calls of [`Analyst::under_way`]. A thousand threads that sleep in a
@@ -228,6 +228,11 @@ impl Analyst {
         let at = queue.iter().rposition(|before| before.complete_ns <= io.complete_ns).map_or(0, |at| at + 1);
         queue.insert(at, io);
         self.ios_held += 1;
+    }
+
+    /// Whether half of the completions that can be kept are: [`Analyst::under_way`] should come before the second is over.
+    pub fn is_filling(&self) -> bool {
+        self.ios_held >= IOS_MAX / 2
     }
 
     /// A sync that ended, or a stretch of it.

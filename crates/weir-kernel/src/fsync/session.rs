@@ -137,6 +137,11 @@ impl<'a> FsyncSession<'a> {
     /// # Errors
     /// What libbpf said.
     pub fn drain(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
+        self.read(analyst)?;
+        if analyst.is_filling() { self.look(analyst, false) } else { Ok(()) }
+    }
+
+    fn read(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
         for _ in 0..RECORDS_MOST / RECORDS_AT_ONCE {
             let read = self.ring.consume_raw_n(RECORDS_AT_ONCE);
             let read = usize::try_from(read)
@@ -180,8 +185,12 @@ impl<'a> FsyncSession<'a> {
     /// # Errors
     /// What libbpf said.
     pub fn tick(&mut self, analyst: &mut Analyst, last: bool) -> Result<(), Error> {
+        self.read(analyst)?;
+        self.look(analyst, last)
+    }
+
+    fn look(&mut self, analyst: &mut Analyst, last: bool) -> Result<(), Error> {
         let now_ns = now_ns();
-        self.drain(analyst)?;
         let (mut parts, mut stacks_left) = (Vec::new(), STACKS_READ);
         let is_crowded = self.tasks_held() > TASKS / 2;
         for bytes in values(&self.skeleton.maps.tasks) {
