@@ -76,7 +76,7 @@ struct Open {
     missed: u32,
 }
 
-/// Adds up what syncs waited for. Memory is bounded by the syncs under way, a quarter of a million completions and a
+/// Adds up what syncs waited for. Memory is bounded by the syncs under way, 131,072 completions and a
 /// thousand processes; what does not fit is counted in [`super::Losses`].
 #[derive(Debug)]
 pub struct Analyst {
@@ -230,9 +230,9 @@ impl Analyst {
         self.ios_held += 1;
     }
 
-    /// Whether half of the completions that can be kept are: [`Analyst::under_way`] should come before the second is over.
+    /// Whether a quarter of the completions that can be kept are: [`Analyst::under_way`] should come before the second is over.
     pub fn is_filling(&self) -> bool {
-        self.ios_held >= IOS_MAX / 2
+        self.ios_held >= IOS_MAX / 4
     }
 
     /// A sync that ended, or a stretch of it.

@@ -62,6 +62,8 @@ pub struct FsyncSession<'a> {
     fitted: Fitted,
     /// The programs at Q, C and, once it turned out to be needed, D.
     at_requests: Vec<Link>,
+    /// Since when they are; never, while they are not.
+    attached_ns: u64,
     /// After so long without a sync the programs leave requests alone.
     spared_after_ns: Option<u64>,
     /// When a sync was seen last.
@@ -104,6 +106,7 @@ impl<'a> FsyncSession<'a> {
             skeleton,
             fitted,
             at_requests,
+            attached_ns: 0,
             spared_after_ns: None,
             synced_ns: now_ns(),
             ring,
@@ -137,8 +140,13 @@ impl<'a> FsyncSession<'a> {
     /// # Errors
     /// What libbpf said.
     pub fn drain(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
+        // What completed until then has been read when it is looked at.
+        let now_ns = now_ns();
         self.read(analyst)?;
-        if analyst.is_filling() { self.look(analyst, false) } else { Ok(()) }
+        if analyst.is_filling() {
+            self.look(analyst, now_ns, false);
+        }
+        self.attach_while_needed()
     }
 
     fn read(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
@@ -151,7 +159,7 @@ impl<'a> FsyncSession<'a> {
                 break;
             }
         }
-        self.attach_while_needed()
+        Ok(())
     }
 
     /// Hands over what was read.
@@ -185,12 +193,24 @@ impl<'a> FsyncSession<'a> {
     /// # Errors
     /// What libbpf said.
     pub fn tick(&mut self, analyst: &mut Analyst, last: bool) -> Result<(), Error> {
+        let now_ns = now_ns();
         self.read(analyst)?;
-        self.look(analyst, last)
+        self.look(analyst, now_ns, last);
+        analyst.skimmed(&self.skimmed(analyst));
+        analyst.stalls(self.stalls());
+        let senders = self.senders();
+        for process in senders.iter().map(|sender| &sender.process) {
+            if let Some(tgid) = process.pid.filter(|tgid| !analyst.has_name(*tgid)) {
+                let name = files::comm(tgid).unwrap_or_else(|| process.comm.clone());
+                self.introduce(tgid, &name, analyst);
+            }
+        }
+        analyst.senders(senders);
+        self.attach_while_needed()
     }
 
-    fn look(&mut self, analyst: &mut Analyst, last: bool) -> Result<(), Error> {
-        let now_ns = now_ns();
+    /// Hands over how far the syncs under way have come.
+    fn look(&mut self, analyst: &mut Analyst, now_ns: u64, last: bool) {
         let (mut parts, mut stacks_left) = (Vec::new(), STACKS_READ);
         let is_crowded = self.tasks_held() > TASKS / 2;
         for bytes in values(&self.skeleton.maps.tasks) {
@@ -214,17 +234,6 @@ impl<'a> FsyncSession<'a> {
             parts.push(part);
         }
         analyst.under_way(&parts, now_ns, last);
-        analyst.skimmed(&self.skimmed(analyst));
-        analyst.stalls(self.stalls());
-        let senders = self.senders();
-        for process in senders.iter().map(|sender| &sender.process) {
-            if let Some(tgid) = process.pid.filter(|tgid| !analyst.has_name(*tgid)) {
-                let name = files::comm(tgid).unwrap_or_else(|| process.comm.clone());
-                self.introduce(tgid, &name, analyst);
-            }
-        }
-        analyst.senders(senders);
-        Ok(())
     }
 
     /// What was not seen since the start.
@@ -257,9 +266,14 @@ impl<'a> FsyncSession<'a> {
         let idle_ns = now_ns.saturating_sub(self.synced_ns);
         if self.spared_after_ns.is_some_and(|after_ns| idle_ns >= after_ns) {
             self.at_requests.clear();
+            self.attached_ns = u64::MAX;
             return Ok(());
         }
-        attach_to_requests(&self.skeleton, &mut self.at_requests)
+        attach_to_requests(&self.skeleton, &mut self.at_requests)?;
+        if self.attached_ns == u64::MAX {
+            self.attached_ns = self::now_ns();
+        }
+        Ok(())
     }
 
     fn io(&mut self, mut io: Io, analyst: &mut Analyst) {
@@ -310,7 +324,12 @@ impl<'a> FsyncSession<'a> {
             file: sync.file,
             start_ns: sync.start_ns,
             end_ns: sync.end_ns,
-            seen_from_ns: sync.seen_from_ns,
+            // Before, nothing was known of its requests.
+            seen_from_ns: if sync.start_ns < self.attached_ns {
+                sync.seen_from_ns.max(self.attached_ns)
+            } else {
+                sync.seen_from_ns
+            },
             waits,
         }
     }
