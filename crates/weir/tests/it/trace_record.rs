@@ -132,7 +132,7 @@ fn root_alone_live_and_recording_agree() {
         let count =
             |analysis: &Value| analysis["devices"][0]["classes"]["read"]["stages"][stage]["count"].clone();
         assert_eq!(count(&recorded), 500, "{stage}: {}", recorded["devices"][0]["account"]);
-        assert_eq!(count(&live), 500, "{stage}: {}", live["lost"]);
+        assert_eq!(count(&live), 500, "{stage}: {}", live["live"]["lost"]);
     }
 }
 
