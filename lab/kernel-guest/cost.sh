@@ -25,11 +25,11 @@ scenario_recorder_cost() { # reads on a device that costs nothing, with the reco
     # What it does as it begins is not of the load.
     sleep 12
     before=$(ticks $recorder)
-    reads "recorder beside syncs $turn" 3
+    reads "recorder beside syncs $turn" 10
     printf 'own ticks\t%s\n' $(($(ticks $recorder) - before)) >>/out/cost.tsv
     # The load syncs as it begins: half a minute later the programs for syncs leave its reads alone.
     before=$(ticks $recorder)
-    reads "recorder $turn" 3 42
+    reads "recorder $turn" 10 42
     printf 'own ticks\t%s\n' $(($(ticks $recorder) - before)) >>/out/cost.tsv
     kill -TERM $recorder
     wait $recorder

@@ -275,6 +275,35 @@ fn root_of_a_fast_queue_some_requests_stand_for_all() {
     );
 }
 
+#[test]
+fn root_issues_watched_for_a_part_of_the_time_stand_for_the_rest() {
+    let Some(device) = Device::create("root_issues_watched_for_a_part_of_the_time_stand_for_the_rest") else {
+        return;
+    };
+    let mut session =
+        StageSession::start(&Options { sampled: Some(1 << 20), ..device.options(Detail::Default) }).unwrap();
+    if session.snapshot().issue_stamp != IssueStamp::Program {
+        eprintln!("not run: requests tell their issue themselves here");
+        return;
+    }
+    let mut before = (0, 0);
+    for (each, are_watched, hooks, timed_each) in
+        [(1, true, 2, 1), (10, false, 1, 0), (10, true, 2, 10), (1, true, 2, 1)]
+    {
+        session.watch_issues(each, are_watched).unwrap();
+        assert_eq!(session.hooks(), hooks);
+        let unwatched_ns = session.snapshot().issues_unwatched_ns;
+        load(&device, 50, 0, 0);
+        let snapshot = session.snapshot();
+        let cell = device.class(&snapshot, Class::Read);
+        let timed = cell.stage(Stage::D2C).count();
+        assert_eq!(timed, cell.stage(Stage::G2DAll).count());
+        assert_eq!((cell.ios - before.0, timed - before.1), (50, 50 * timed_each), "{each} {are_watched}");
+        assert_eq!(snapshot.issues_unwatched_ns > unwatched_ns, !are_watched, "{each} {are_watched}");
+        before = (cell.ios, timed);
+    }
+}
+
 /// Sets a value of the device's queue until dropped.
 struct Setting {
     path: PathBuf,

@@ -41,10 +41,13 @@ static __always_inline u32 low_half(void *pointer)
 	return low;
 }
 
+/* Times this, the upper bits of a number are spread well, whichever of its lower ones differ. */
+#define SPREAD 0x9E3779B1U
+
 /* Where what is kept by address lies, of 2^16 places. */
 static __always_inline u32 place_of_number(u32 low)
 {
-	return (low >> 6) * 0x9E3779B1U >> 16;
+	return (low >> 6) * SPREAD >> 16;
 }
 
 static __always_inline u32 place_of(void *pointer)

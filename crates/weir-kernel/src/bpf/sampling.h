@@ -31,24 +31,27 @@ struct queue_rate {
 	u64 ticks; /* As clock_ns. */
 } queue_rates[QUEUES] __attribute__((aligned(64)));
 
-static __always_inline struct queue_rate *rate_of(struct request *rq)
+/* From here to is_unusual(), this runs for every request of a fast queue, mostly for nothing else: each instruction counts. */
+static __always_inline struct queue_rate *rate_of(struct request_queue *queue)
 {
-	return &queue_rates[place_of(READ(rq, q)) % QUEUES];
+	u32 offset = (low_half(queue) * SPREAD >> 16) & (sizeof(queue_rates) - sizeof(queue_rates[0]));
+	struct queue_rate *rate = (void *)queue_rates + offset;
+
+	/* Else the address is worked out anew for each field. */
+	asm volatile("" : "+r"(rate));
+	return rate;
 }
 
-/*
- * One of so many of this request's queue is counted, less one. Without a start nothing draws it.
- *
- * This runs for every request of a fast queue, mostly for nothing else: what is read once is handed on.
- */
-static __always_inline u32 mask_of(struct queue_rate *rate, struct request *rq, u64 start_ns)
+/* One of so many of this request's queue is counted, less one. Without a start nothing draws it. */
+static __always_inline u32 mask_of(struct queue_rate *rate, struct request_queue *queue, u64 start_ns)
 {
-	return rate->queue == (u64)READ(rq, q) && start_ns ? rate->mask : 0;
+	return rate->queue == (u64)queue && start_ns ? rate->mask : 0;
 }
 
-static __always_inline bool is_drawn(struct request *rq, u64 start_ns, u32 mask)
+/* Whether another request stands for it. */
+static __always_inline bool is_left_out(struct request *rq, u64 start_ns, u32 mask)
 {
-	return !(place_of_number((u32)start_ns ^ low_half(rq)) & mask);
+	return ((u32)start_ns ^ low_half(rq)) * SPREAD >> 16 & mask;
 }
 
 /* Others alone decide, not the request's own draw: so what is drawn of the rest still stands for all of the rest. */
@@ -57,28 +60,23 @@ static __always_inline bool is_unusual(struct queue_rate *rate, u64 start_ns)
 	return rate->clock_ns > start_ns + rate->unusual_ns || bpf_jiffies64() - rate->ticks > PAUSE_TICKS;
 }
 
-/* Whether the window in which a request started has ended: its issue may not have been drawn then. */
-static __always_inline bool others_were_drawn(struct request *rq, u64 start_ns)
-{
-	return start_ns <= rate_of(rq)->since_ns;
-}
-
 /* A request counted as `ios` took so long: once in a window that decides on the next. */
 static __always_inline void keep_rate(struct request *rq, u64 now_ns, u64 took_ns, u32 ios)
 {
-	struct queue_rate *rate = rate_of(rq);
-	u64 queue = (u64)READ(rq, q), a_second;
+	struct request_queue *queue = READ(rq, q);
+	struct queue_rate *rate = rate_of(queue);
+	u64 a_second;
 	/* Another CPU may have begun the window later than this one looked at the clock. */
 	s64 window_ns = now_ns - rate->since_ns;
 	u32 shift = 0;
 
-	if (rate->queue != queue) {
+	if (rate->queue != (u64)queue) {
 		if (rate->queue && window_ns < (s64)SECOND_NS)
 			return;
 		rate->mask = 0;
 		rate->ios = rate->took_ns = 0;
 		rate->since_ns = now_ns;
-		rate->queue = queue;
+		rate->queue = (u64)queue;
 		return;
 	}
 	rate->clock_ns = now_ns;

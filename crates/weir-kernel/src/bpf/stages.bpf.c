@@ -15,6 +15,9 @@ char LICENSE[] SEC("license") = "GPL";
 
 enum { G2D, D2C, G2C };
 
+/* Set by the loader, which may attach on_issue for a part of the time: each issue that is seen then stands for so many. */
+u32 issues_each SEC(".data.issues") = 1;
+
 #define STAMPS (1 << 16)
 struct stamp {
 	u64 rq;
@@ -34,10 +37,11 @@ int BPF_PROG(on_issue, struct request *rq)
 	struct stamp *stamp = &stamps[place_of(rq) % STAMPS];
 
 	if (settings.sampled) {
+		struct request_queue *queue = READ(rq, q);
 		u64 start_ns = READ(rq, start_time_ns);
-		u32 mask = mask_of(rate_of(rq), rq, start_ns);
+		u32 mask = mask_of(rate_of(queue), queue, start_ns);
 
-		if (mask && !is_drawn(rq, start_ns, mask) && !in_flush_sequence(rq))
+		if (is_left_out(rq, start_ns, mask) && !in_flush_sequence(rq))
 			return 0;
 	}
 	/* Nothing is read: the line was another CPU's, and stores need not wait for it. */
@@ -145,10 +149,10 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 			kind = KIND_FLUSH;
 	} else if (!is_part && timed) {
 		issue_ns = issued_at(rq);
-		/* Where this issue was not drawn, the stamp is of the request's last life. */
+		/* Where this issue was not drawn, or not watched, the stamp is of the request's last life. */
 		if (settings.sampled && issue_ns < start_ns)
 			issue_ns = 0;
-		if (!issue_ns && !(settings.sampled && others_were_drawn(rq, start_ns)))
+		if (!issue_ns && !settings.sampled)
 			explain_no_issue(start_ns);
 	}
 
@@ -184,22 +188,25 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 HOOK(block_rq_complete)
 int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 {
-	u32 ios = 1, timed = 1;
+	u32 ios = 1, timed = issues_each;
 
 	if (settings.sampled) {
-		struct queue_rate *rate = rate_of(rq);
+		struct request_queue *queue = READ(rq, q);
 		u64 start_ns = READ(rq, start_time_ns);
-		u32 mask = mask_of(rate, rq, start_ns);
+		struct queue_rate *rate = rate_of(queue);
+		u32 mask = mask_of(rate, queue, start_ns);
+		bool is_step;
 
-		if (mask) {
-			bool is_step = in_flush_sequence(rq), is_one_of_many = is_drawn(rq, start_ns, mask);
-			bool is_exact = is_step || error || !nr_bytes || is_unusual(rate, start_ns);
-
-			if (!is_one_of_many && !is_exact)
+		if (is_left_out(rq, start_ns, mask)) {
+			if (!error && nr_bytes && !is_unusual(rate, start_ns) && !in_flush_sequence(rq))
 				return 0;
-			ios = is_exact ? 1 : mask + 1;
-			/* The issues of those that are not drawn are known where the kernel stamps them all. */
-			timed = settings.issue_is_stamped ? ios : is_step ? 1 : is_one_of_many ? mask + 1 : 0;
+			/* Its issue was stamped where the kernel does that, and in a flush sequence. */
+			timed = settings.issue_is_stamped ? 1 : in_flush_sequence(rq) ? issues_each : 0;
+		} else if (mask) {
+			is_step = in_flush_sequence(rq);
+			if (!is_step && !error && nr_bytes && !is_unusual(rate, start_ns))
+				ios = mask + 1;
+			timed = settings.issue_is_stamped ? ios : is_step ? issues_each : issues_each * (mask + 1);
 		}
 	}
 	return count(rq, error, nr_bytes, ios, timed);

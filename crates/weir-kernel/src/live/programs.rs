@@ -56,10 +56,16 @@ pub const FULL: Kind = Kind {
     bios_walked: &BIOS_WALKED,
 };
 
+/// The program that stamps D, where the request does not tell it, and what an issue that it sees stands for.
+const ISSUE: &str = "on_issue";
+const ISSUES_EACH: &str = ".data.issues";
+
 /// Programs in the kernel, attached.
 pub struct Programs {
     object: Object,
     links: Vec<Link>,
+    issue: Option<Link>,
+    issues_each: u32,
     stages: &'static [Stage],
 }
 
@@ -110,6 +116,24 @@ impl Programs {
         cells
     }
 
+    /// Attaches or detaches the program at D; an issue that it sees stands for `each`. Nothing where requests tell D themselves.
+    pub fn watch_issues(&mut self, each: u32, are_watched: bool) -> Result<(), Error> {
+        let failed = |action| move |source| Error::Program { action, program: ISSUE, source };
+        let Ok(map) = self.map(ISSUES_EACH) else { return Ok(()) };
+        let mut programs = self.object.progs_mut().filter(|program| program.autoload());
+        let Some(program) = programs.find(|program| program.name() == ISSUE) else { return Ok(()) };
+        if each != self.issues_each {
+            map.update(&0_u32.to_ne_bytes(), &each.to_ne_bytes(), MapFlags::ANY).map_err(failed("set"))?;
+            self.issues_each = each;
+        }
+        match (are_watched, self.issue.is_some()) {
+            (true, false) => self.issue = Some(program.attach().map_err(failed("attach"))?),
+            (false, true) => self.issue = None,
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// A map of theirs.
     pub fn map(&self, name: &'static str) -> Result<MapHandle, Error> {
         let found = self.object.maps().find(|map| map.name() == name);
@@ -145,7 +169,7 @@ impl Programs {
 
     /// How many hooks there are.
     pub fn hooks(&self) -> usize {
-        self.links.len()
+        self.links.len() + usize::from(self.issue.is_some())
     }
 }
 
@@ -166,7 +190,8 @@ fn load(
     }
     loading::refuse_as_asked(&format!("{}{suffix}", kind.name), &mut object);
     let object = object.load().map_err(failed("load"))?;
-    let mut programs = Programs { object, links: Vec::new(), stages: kind.stages };
+    let mut programs =
+        Programs { object, links: Vec::new(), issue: None, issues_each: 1, stages: kind.stages };
     let free = programs.map("free_cells")?;
     // The last one pushed is the first one taken, and number 0 stands for none.
     for number in (1..cells).rev() {
@@ -175,9 +200,10 @@ fn load(
     // C comes last: what completes is not counted before its earlier moments can be seen.
     let mut order: Vec<_> = programs.object.progs_mut().filter(|program| program.autoload()).collect();
     order.sort_by_key(|program| program.name() == "on_complete");
-    let links = order.iter().map(|program| program.attach()).collect::<Result<Vec<_>, _>>();
-    drop(order);
-    programs.links = links.map_err(failed("attach"))?;
+    for program in order {
+        let link = program.attach().map_err(failed("attach"))?;
+        if program.name() == ISSUE { programs.issue = Some(link) } else { programs.links.push(link) }
+    }
     Ok(programs)
 }
 

@@ -22,6 +22,9 @@ pub struct StageSession {
     sampler: Sampler,
     /// None where the programs shall not count everything.
     unseen: Option<Unseen>,
+    /// How long issues were not watched, and since when they are not.
+    unwatched_ns: u64,
+    unwatched_from_ns: Option<u64>,
     started_ns: u64,
     process_before_ns: u64,
 }
@@ -57,6 +60,8 @@ impl StageSession {
             issue_stamp,
             sampler: Sampler::default(),
             unseen,
+            unwatched_ns: 0,
+            unwatched_from_ns: None,
             started_ns,
             process_before_ns,
         })
@@ -80,6 +85,7 @@ impl StageSession {
             table: cells.table(),
             unit: self.unit(),
             estimated: seen.for_others,
+            issues_unwatched_ns: self.unwatched_ns + self.unwatched_for_ns(),
             losses: Losses { skipped: self.programs.figures().skipped, unseen, ..control.losses() },
             overhead: Overhead {
                 completions: cells.ios(),
@@ -91,6 +97,24 @@ impl StageSession {
             start_stamp: self.start_stamp,
             issue_stamp: self.issue_stamp,
         }
+    }
+
+    /// Whether the issue of requests is watched, by which time before it and after it are told apart. Who watches for one of `each` parts
+    /// of the time says so: what is seen then stands for the rest. Nothing changes where requests tell their issue themselves.
+    ///
+    /// # Errors
+    /// What the kernel refused; then the issue is watched as before.
+    pub fn watch_issues(&mut self, each: u32, are_watched: bool) -> Result<(), Error> {
+        self.programs.watch_issues(each, are_watched)?;
+        if self.issue_stamp == IssueStamp::Program {
+            self.unwatched_ns += self.unwatched_for_ns();
+            self.unwatched_from_ns = (!are_watched).then(monotonic_ns);
+        }
+        Ok(())
+    }
+
+    fn unwatched_for_ns(&self) -> u64 {
+        self.unwatched_from_ns.map_or(0, |from_ns| monotonic_ns().saturating_sub(from_ns))
     }
 
     /// The slow requests since the last call, in order of completion.

@@ -27,6 +27,8 @@ pub struct Snapshot {
     pub unit: Unit,
     /// I/Os in the table that were not looked at, for which others stand, by device ([`super::Options::sampled`]).
     pub estimated: BTreeMap<DeviceNumber, u64>,
+    /// How long the issue of requests was not watched ([`super::StageSession::watch_issues`]).
+    pub issues_unwatched_ns: u64,
     /// What could not be counted.
     pub losses: Losses,
     /// What watching cost.

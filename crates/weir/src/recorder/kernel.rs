@@ -24,7 +24,12 @@ const SLOW_MAX: usize = 32;
 const RING_BYTES: u32 = 4 << 20;
 /// Of a faster device so many requests a second are counted at the least: 40,000 in an interval.
 const SAMPLED: u32 = 4096;
-/// After so long without a sync, beside devices as fast as that, the programs for syncs leave requests alone.
+/// Requests a second from which on some stand for others.
+const FAST: u64 = 2 * SAMPLED as u64;
+/// Requests a second that take a good part of a processor: their issue is watched in one of so many seconds then.
+const VERY_FAST: u64 = 16 * SAMPLED as u64;
+const ISSUES_EACH: u32 = 10;
+/// After so long without a sync, beside devices that are fast, the programs for syncs leave requests alone.
 const NO_SYNCS: Duration = Duration::from_secs(30);
 /// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
 const REMEMBERED: usize = 1 << 16;
@@ -39,6 +44,10 @@ pub struct Programs<'a> {
     before: StageTable,
     losses: u64,
     estimated: BTreeMap<DeviceNumber, u64>,
+    are_fast: bool,
+    are_very_fast: bool,
+    issues_unwatched_ns: u64,
+    ticks: u32,
     syncs: Option<(FsyncSession<'a>, Analyst)>,
     lost_syncs: u64,
     slow: Vec<SlowSync>,
@@ -59,6 +68,8 @@ pub struct Seen {
     pub stage_sums: Vec<StageSum>,
     /// Requests in the rows of stages for which others stand, by device.
     pub estimated: Vec<(String, u64)>,
+    /// How long the issue of requests was not watched.
+    pub issues_unwatched_ns: u64,
 }
 
 impl<'a> Programs<'a> {
@@ -97,6 +108,10 @@ impl<'a> Programs<'a> {
             before: StageTable::default(),
             losses: 0,
             estimated: BTreeMap::new(),
+            are_fast: false,
+            are_very_fast: false,
+            issues_unwatched_ns: 0,
+            ticks: 0,
             syncs,
             lost_syncs: 0,
             slow: Vec::new(),
@@ -130,6 +145,12 @@ impl<'a> Programs<'a> {
 
     /// Takes how far syncs under way have come, too; once a second.
     pub fn tick(&mut self, known: &mut Known) -> Vec<SlowSync> {
+        self.ticks = self.ticks.wrapping_add(1);
+        if let Some(session) = &mut self.stages {
+            let each = if self.are_very_fast { ISSUES_EACH } else { 1 };
+            // Else it is watched as before.
+            let _ = session.watch_issues(each, self.ticks.is_multiple_of(each));
+        }
         let Some((session, analyst)) = &mut self.syncs else { return Vec::new() };
         // What could be read, counts.
         let _ = session.tick(analyst, false);
@@ -184,10 +205,12 @@ impl<'a> Programs<'a> {
                 seen.events.push(lost_event(span, "requests", lost - self.losses));
             }
             (self.before, self.losses) = (snapshot.table, lost);
-            let is_fast =
-                ios * 1000 >= 2 * u64::from(SAMPLED) * u64::try_from(span.span_ms).unwrap_or(u64::MAX);
+            self.are_fast = are_faster(FAST, self.are_fast, ios, span.span_ms);
+            self.are_very_fast = are_faster(VERY_FAST, self.are_very_fast, ios, span.span_ms);
+            seen.issues_unwatched_ns = snapshot.issues_unwatched_ns - self.issues_unwatched_ns;
+            self.issues_unwatched_ns = snapshot.issues_unwatched_ns;
             if let Some((session, _)) = &mut self.syncs {
-                session.spare_requests(is_fast.then_some(NO_SYNCS));
+                session.spare_requests(self.are_fast.then_some(NO_SYNCS));
             }
             let estimated = snapshot.estimated.iter().filter_map(|(device, so_far)| {
                 let grown = so_far - self.estimated.get(device).copied().unwrap_or(0).min(*so_far);
@@ -230,6 +253,13 @@ impl<'a> Programs<'a> {
     }
 }
 
+/// Whether devices complete so many requests a second. Who did, does until half as many complete: programs are not to come and go with
+/// a rate beside the limit.
+fn are_faster(limit: u64, were: bool, ios: u64, span_ms: i64) -> bool {
+    let limit = if were { limit / 2 } else { limit };
+    ios * 1000 >= limit * u64::try_from(span_ms).unwrap_or(u64::MAX)
+}
+
 fn lost_of(snapshot: &Snapshot) -> u64 {
     let losses = &snapshot.losses;
     losses.cells + losses.skipped + losses.unseen + losses.bios
@@ -241,5 +271,19 @@ fn lost_event(span: Span, what: &str, count: u64) -> Event {
         kind: "lost".to_string(),
         detail: serde_json::json!({ "what": what, "count": count }).to_string(),
         ..Event::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_beside_the_limit_changes_nothing() {
+        for (were, ios, are) in
+            [(false, 81_919, false), (false, 81_920, true), (true, 40_960, true), (true, 40_959, false)]
+        {
+            assert_eq!(are_faster(8192, were, ios, 10_000), are, "{ios}");
+        }
     }
 }

@@ -33,6 +33,8 @@ pub struct Seen {
     pub stage_sums: Vec<StageSum>,
     /// None.
     pub estimated: Vec<(String, u64)>,
+    /// 0.
+    pub issues_unwatched_ns: u64,
 }
 
 impl<'a> Programs<'a> {

@@ -33,7 +33,7 @@ impl Course<'_> {
         let counts = self.host.counts();
         let name_of = |number: DeviceNumber| counts.devices().get(&number).cloned();
         let clock_ms = now_ms - (now.awake_ns / 1_000_000) as i64;
-        let Seen { stages, syncs, events, stage_sums, estimated } =
+        let Seen { stages, syncs, events, stage_sums, estimated, issues_unwatched_ns } =
             self.programs.interval(span, clock_ms, &mut self.known, name_of);
         self.events.extend(events);
         let moved = self.host.processes();
@@ -45,7 +45,13 @@ impl Course<'_> {
         }
         self.known.next_interval();
         self.changed_knobs(now_ms);
-        let counters = self.counters(span, &counts, estimated, recorded);
+        let mut counters = self.counters(span, &counts, recorded);
+        let row = |device, name: &str, value| counter(span, device, name, value);
+        counters
+            .extend(estimated.into_iter().map(|(device, value)| row(device, "requests_estimated", value)));
+        if issues_unwatched_ns > 0 {
+            counters.push(row(String::new(), "issues_unwatched_ms", issues_unwatched_ns / 1_000_000));
+        }
         (self.counts, self.moved, self.begun, self.begun_ms) = (counts, moved, now, now_ms);
         let events = std::mem::take(&mut self.events);
         let processes = processes(span, of_processes);
@@ -70,25 +76,11 @@ impl Course<'_> {
         Interval { begin_ms: span.ts_ms, batches }
     }
 
-    fn counters(
-        &mut self,
-        span: Span,
-        counts: &Counts,
-        estimated: Vec<(String, u64)>,
-        recorded: &Recorded,
-    ) -> Vec<Counter> {
+    fn counters(&mut self, span: Span, counts: &Counts, recorded: &Recorded) -> Vec<Counter> {
         let is_wanted = |device: &str| device.is_empty() || self.is_wanted(device, counts);
         let grown = counts.since(&self.counts).into_iter().filter(|counted| is_wanted(&counted.device));
-        let row = |device: String, name: &str, value: u64| Counter {
-            ts_ms: span.ts_ms,
-            span_ms: span.span_ms,
-            device,
-            name: name.to_string(),
-            value: i64::try_from(value).unwrap_or(i64::MAX),
-        };
         let mut rows: Vec<Counter> =
-            grown.map(|counted| row(counted.device, counted.name, counted.value)).collect();
-        rows.extend(estimated.into_iter().map(|(device, value)| row(device, "requests_estimated", value)));
+            grown.map(|counted| counter(span, counted.device, counted.name, counted.value)).collect();
         let cpu_ns = own_cpu_ns().unwrap_or(0);
         let own = [
             ("recorder_cpu_ns", cpu_ns.saturating_sub(self.cpu_ns)),
@@ -96,7 +88,7 @@ impl Course<'_> {
             ("recorder_lost_intervals", recorded.lost()),
         ];
         self.cpu_ns = cpu_ns;
-        rows.extend(own.map(|(name, value)| row(String::new(), name, value)));
+        rows.extend(own.map(|(name, value)| counter(span, String::new(), name, value)));
         rows
     }
 
@@ -124,5 +116,15 @@ impl Course<'_> {
             }
         }
         self.knobs = now;
+    }
+}
+
+fn counter(span: Span, device: String, name: &str, value: u64) -> Counter {
+    Counter {
+        ts_ms: span.ts_ms,
+        span_ms: span.span_ms,
+        device,
+        name: name.to_string(),
+        value: i64::try_from(value).unwrap_or(i64::MAX),
     }
 }

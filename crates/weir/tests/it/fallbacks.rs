@@ -53,8 +53,9 @@ fn root_a_live_view_goes_down_the_ladder() {
     let base = ["trace", "live", "-d", &node, "--duration", "0.5s", "--interval", "0.2s", "--json"];
     for (refused, more, source, says) in [
         ("", &[][..], "bpf", "source bpf"),
-        // The other form of the same programs.
+        // Each form of the same programs does without the other.
         ("stages", &[], "bpf", "source bpf"),
+        ("stages_raw", &[], "bpf", "source bpf"),
         ("stages,stages_raw", &[], "tracefs", "no programs in the kernel: cannot load stages"),
         (
             "stages:on_complete,stages_raw:on_complete",
@@ -63,6 +64,7 @@ fn root_a_live_view_goes_down_the_ladder() {
             "no programs in the kernel: cannot load stages",
         ),
         ("pieces", &["--detail"], "bpf", "every bio from its Q"),
+        ("pieces_raw", &["--detail"], "bpf", "every bio from its Q"),
         ("pieces,pieces_raw", &["--detail"], "tracefs", "no programs in the kernel: cannot load pieces"),
         ("all", &["--slow", "1s"], "tracefs", "no programs in the kernel: cannot load stages"),
     ] {

@@ -319,11 +319,20 @@ fn root_what_the_kernel_refuses_is_said_and_the_rest_recorded() {
     if !root_or_say("root_what_the_kernel_refuses_is_said_and_the_rest_recorded", &["dd"]) {
         return;
     }
-    let bench = Bench::new();
-    let mut command = bench.command(&["recorder", "run", "--interval", "1s", "--duration", "2s"]);
-    command.env("WEIR_REFUSE_PROGRAMS", "all");
-    let run = ended(command);
-    assert_eq!(run.code, 0, "{run:?}");
+    let with_refused = |refused: &str| {
+        let bench = Bench::new();
+        let mut command = bench.command(&["recorder", "run", "--interval", "1s", "--duration", "2s"]);
+        command.env("WEIR_REFUSE_PROGRAMS", refused);
+        let run = ended(command);
+        assert_eq!(run.code, 0, "{refused}: {run:?}");
+        (bench, run)
+    };
+    // Each form of the programs does without the other, also of those that draw requests.
+    for refused in ["stages", "stages_raw"] {
+        let (_, run) = with_refused(refused);
+        assert!(!run.stderr.contains("stages of requests are not seen"), "{refused}: {run:?}");
+    }
+    let (bench, run) = with_refused("all");
     assert!(run.stderr.contains("syncs and what they wait for are not seen"), "{run:?}");
     assert!(bench.rows("counters").len() > 5 && bench.rows("syncs").is_empty());
     let shown = bench.json(&["recorder", "show", "--json"]);
