@@ -15,8 +15,11 @@ char LICENSE[] SEC("license") = "GPL";
 
 enum { G2D, D2C, G2C };
 
-/* Set by the loader, which may attach on_issue for a part of the time: each issue that is seen then stands for so many. */
-u32 issues_each SEC(".data.issues") = 1;
+/* Set by the loader, which may attach on_issue for a part of the time: stamps from then on are true, and each stands for so many. */
+struct {
+	u64 from_ns;
+	u64 each;
+} issues SEC(".data.issues") = { .each = 1 };
 
 #define STAMPS (1 << 16)
 struct stamp {
@@ -150,7 +153,7 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 	} else if (!is_part && timed) {
 		issue_ns = issued_at(rq);
 		/* Where this issue was not drawn, or not watched, the stamp is of the request's last life. */
-		if (settings.sampled && issue_ns < start_ns)
+		if (settings.sampled && (issue_ns < start_ns || issue_ns < issues.from_ns))
 			issue_ns = 0;
 		if (!issue_ns && !settings.sampled)
 			explain_no_issue(start_ns);
@@ -188,25 +191,25 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 HOOK(block_rq_complete)
 int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 {
-	u32 ios = 1, timed = issues_each;
+	u32 ios = 1, timed = 1;
 
 	if (settings.sampled) {
 		struct request_queue *queue = READ(rq, q);
 		u64 start_ns = READ(rq, start_time_ns);
 		struct queue_rate *rate = rate_of(queue);
 		u32 mask = mask_of(rate, queue, start_ns);
-		bool is_step;
 
 		if (is_left_out(rq, start_ns, mask)) {
 			if (!error && nr_bytes && !is_unusual(rate, start_ns) && !in_flush_sequence(rq))
 				return 0;
 			/* Its issue was stamped where the kernel does that, and in a flush sequence. */
-			timed = settings.issue_is_stamped ? 1 : in_flush_sequence(rq) ? issues_each : 0;
-		} else if (mask) {
-			is_step = in_flush_sequence(rq);
-			if (!is_step && !error && nr_bytes && !is_unusual(rate, start_ns))
+			timed = settings.issue_is_stamped ? 1 : in_flush_sequence(rq) ? issues.each : 0;
+		} else {
+			bool is_step = in_flush_sequence(rq);
+
+			if (mask && !is_step && !error && nr_bytes && !is_unusual(rate, start_ns))
 				ios = mask + 1;
-			timed = settings.issue_is_stamped ? ios : is_step ? issues_each : issues_each * (mask + 1);
+			timed = settings.issue_is_stamped ? ios : is_step ? issues.each : issues.each * (mask + 1);
 		}
 	}
 	return count(rq, error, nr_bytes, ios, timed);

@@ -7,7 +7,7 @@ use weir_blocktrace::Stage;
 
 use super::cells::{Cells, cell_bytes};
 use super::control::{BIOS_WALKED, Control, Settings};
-use super::overhead::{ProgramFigures, figures};
+use super::overhead::{ProgramFigures, figures, monotonic_ns};
 use crate::{Error, loading, probe};
 
 /// Memory for cells by CPU, and bounds of it.
@@ -56,9 +56,9 @@ pub const FULL: Kind = Kind {
     bios_walked: &BIOS_WALKED,
 };
 
-/// The program that stamps D, where the request does not tell it, and what an issue that it sees stands for.
+/// The program that stamps D, where the request does not tell it, and what it is told: `issues` in stages.bpf.c.
 const ISSUE: &str = "on_issue";
-const ISSUES_EACH: &str = ".data.issues";
+const ISSUES: &str = ".data.issues";
 
 /// Programs in the kernel, attached.
 pub struct Programs {
@@ -116,22 +116,28 @@ impl Programs {
         cells
     }
 
-    /// Attaches or detaches the program at D; an issue that it sees stands for `each`. Nothing where requests tell D themselves.
-    pub fn watch_issues(&mut self, each: u32, are_watched: bool) -> Result<(), Error> {
+    /// Attaches or detaches the program at D; an issue that it sees stands for `each`. Whether there is such a program: requests may tell D
+    /// themselves, or be followed in full.
+    pub fn watch_issues(&mut self, each: u32, are_watched: bool) -> Result<bool, Error> {
         let failed = |action| move |source| Error::Program { action, program: ISSUE, source };
-        let Ok(map) = self.map(ISSUES_EACH) else { return Ok(()) };
+        let Ok(map) = self.map(ISSUES) else { return Ok(false) };
         let mut programs = self.object.progs_mut().filter(|program| program.autoload());
-        let Some(program) = programs.find(|program| program.name() == ISSUE) else { return Ok(()) };
-        if each != self.issues_each {
-            map.update(&0_u32.to_ne_bytes(), &each.to_ne_bytes(), MapFlags::ANY).map_err(failed("set"))?;
-            self.issues_each = each;
+        let Some(program) = programs.find(|program| program.name() == ISSUE) else { return Ok(false) };
+        if (each, are_watched) == (self.issues_each, self.issue.is_some()) {
+            return Ok(true);
         }
-        match (are_watched, self.issue.is_some()) {
-            (true, false) => self.issue = Some(program.attach().map_err(failed("attach"))?),
-            (false, true) => self.issue = None,
-            _ => {}
+        if are_watched && self.issue.is_none() {
+            self.issue = Some(program.attach().map_err(failed("attach"))?);
         }
-        Ok(())
+        // What is stamped already belongs to the time before.
+        let from_ns = if are_watched { monotonic_ns() } else { u64::MAX };
+        let issues = [from_ns, u64::from(each)].map(u64::to_ne_bytes).concat();
+        map.update(&0_u32.to_ne_bytes(), &issues, MapFlags::ANY).map_err(failed("set"))?;
+        self.issues_each = each;
+        if !are_watched {
+            self.issue = None;
+        }
+        Ok(true)
     }
 
     /// A map of theirs.

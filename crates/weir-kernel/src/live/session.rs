@@ -100,13 +100,13 @@ impl StageSession {
     }
 
     /// Whether the issue of requests is watched, by which time before it and after it are told apart. Who watches for one of `each` parts
-    /// of the time says so: what is seen then stands for the rest. Nothing changes where requests tell their issue themselves.
+    /// of the time says so: what is seen then stands for the rest. Nothing changes where requests tell their issue themselves, and in
+    /// full detail.
     ///
     /// # Errors
-    /// What the kernel refused; then the issue is watched as before.
+    /// What the kernel refused.
     pub fn watch_issues(&mut self, each: u32, are_watched: bool) -> Result<(), Error> {
-        self.programs.watch_issues(each, are_watched)?;
-        if self.issue_stamp == IssueStamp::Program {
+        if self.programs.watch_issues(each, are_watched)? {
             self.unwatched_ns += self.unwatched_for_ns();
             self.unwatched_from_ns = (!are_watched).then(monotonic_ns);
         }

@@ -90,7 +90,7 @@ pub struct Losses {
     pub unseen: u64,
     /// I/Os that were under way when the session started: counted, without the stages that began before.
     pub before_start: u64,
-    /// I/Os whose earlier stamps were pushed out by others': counted, without those stages.
+    /// I/Os whose earlier stamps were pushed out by others': counted, without those stages. Not told with [`super::Options::sampled`].
     pub stamps: u64,
     /// Requests of queues that keep no times (`queue/iostats` is 0): counted, without stages that need them.
     pub untimed: u64,

@@ -62,7 +62,7 @@ pub fn run(settings: &RecorderSettings, devices: &[DeviceNumber], stop: &Stop) -
     let mut files = Files::default();
     let door = settings.metrics.as_ref().map(|at| Door::open(at, &mut files)).transpose()?;
     let mut room = Room::default();
-    let programs = Programs::start(&mut room, devices, settings.slow.0);
+    let programs = Programs::start(&mut room, devices, settings);
     for remark in programs.remarks() {
         say!("weir: {remark}");
     }

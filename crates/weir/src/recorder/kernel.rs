@@ -12,6 +12,8 @@ use weir_core::target::DeviceNumber;
 use weir_kernel::fsync::{FsyncSession, Options as SyncOptions, Storage};
 use weir_kernel::live::{Options, Snapshot, StageSession};
 
+use super::pace::{Pace, SAMPLED};
+use super::settings::RecorderSettings;
 use super::whose::Known;
 
 /// Waits at least this long always have their stack taken.
@@ -22,13 +24,6 @@ const LOST_SHARE: u64 = 1000;
 const SLOW_MAX: usize = 32;
 /// Of the ring that completions and syncs come through: 0.6 s of 50,000 requests a second.
 const RING_BYTES: u32 = 4 << 20;
-/// Of a faster device so many requests a second are counted at the least: 40,000 in an interval.
-const SAMPLED: u32 = 4096;
-/// Requests a second from which on some stand for others.
-const FAST: u64 = 2 * SAMPLED as u64;
-/// Requests a second that take a good part of a processor: their issue is watched in one of so many seconds then.
-const VERY_FAST: u64 = 16 * SAMPLED as u64;
-const ISSUES_EACH: u32 = 10;
 /// After so long without a sync, beside devices that are fast, the programs for syncs leave requests alone.
 const NO_SYNCS: Duration = Duration::from_secs(30);
 /// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
@@ -44,10 +39,10 @@ pub struct Programs<'a> {
     before: StageTable,
     losses: u64,
     estimated: BTreeMap<DeviceNumber, u64>,
-    are_fast: bool,
-    are_very_fast: bool,
+    pace: Pace,
     issues_unwatched_ns: u64,
-    ticks: u32,
+    /// Why the issue of requests is not watched as it should be.
+    issues_refused: Option<String>,
     syncs: Option<(FsyncSession<'a>, Analyst)>,
     lost_syncs: u64,
     slow: Vec<SlowSync>,
@@ -74,7 +69,7 @@ pub struct Seen {
 
 impl<'a> Programs<'a> {
     /// Loads what the kernel takes.
-    pub fn start(room: &'a mut Room, devices: &[DeviceNumber], slow_ns: u64) -> Programs<'a> {
+    pub fn start(room: &'a mut Room, devices: &[DeviceNumber], settings: &RecorderSettings) -> Programs<'a> {
         let mut remarks = Vec::new();
         let options = Options {
             devices: devices.to_vec(),
@@ -90,7 +85,7 @@ impl<'a> Programs<'a> {
             ring_bytes: Some(RING_BYTES),
             ..SyncOptions::default()
         };
-        let sampling = Sampling { stack_every_ns: STACK_EVERY_NS, slow_ns: Some(slow_ns) };
+        let sampling = Sampling { stack_every_ns: STACK_EVERY_NS, slow_ns: Some(settings.slow.0) };
         let syncs = FsyncSession::start(&mut room.0, &options)
             .map_err(|error| remarks.push(format!("syncs and what they wait for are not seen: {error}")))
             .ok()
@@ -108,10 +103,9 @@ impl<'a> Programs<'a> {
             before: StageTable::default(),
             losses: 0,
             estimated: BTreeMap::new(),
-            are_fast: false,
-            are_very_fast: false,
+            pace: Pace::new(settings.interval.0, u64::from(std::process::id())),
             issues_unwatched_ns: 0,
-            ticks: 0,
+            issues_refused: None,
             syncs,
             lost_syncs: 0,
             slow: Vec::new(),
@@ -137,6 +131,7 @@ impl<'a> Programs<'a> {
 
     /// Takes what lies in the ring, some ten times a second; returns the slow syncs that ended.
     pub fn drain(&mut self, known: &mut Known) -> Vec<SlowSync> {
+        self.watch_issues();
         let Some((session, analyst)) = &mut self.syncs else { return Vec::new() };
         // What could be read, counts.
         let _ = session.drain(analyst);
@@ -145,12 +140,7 @@ impl<'a> Programs<'a> {
 
     /// Takes how far syncs under way have come, too; once a second.
     pub fn tick(&mut self, known: &mut Known) -> Vec<SlowSync> {
-        self.ticks = self.ticks.wrapping_add(1);
-        if let Some(session) = &mut self.stages {
-            let each = if self.are_very_fast { ISSUES_EACH } else { 1 };
-            // Else it is watched as before.
-            let _ = session.watch_issues(each, self.ticks.is_multiple_of(each));
-        }
+        self.watch_issues();
         let Some((session, analyst)) = &mut self.syncs else { return Vec::new() };
         // What could be read, counts.
         let _ = session.tick(analyst, false);
@@ -170,6 +160,12 @@ impl<'a> Programs<'a> {
     /// Names of those who own completions.
     pub fn owners(&self, ios: &[Io]) -> BTreeMap<u32, String> {
         self.syncs.as_ref().map_or_else(BTreeMap::new, |(_, analyst)| analyst.owners(ios))
+    }
+
+    fn watch_issues(&mut self) {
+        let Some(session) = &mut self.stages else { return };
+        let (each, are_watched) = self.pace.issues();
+        self.issues_refused = session.watch_issues(each, are_watched).err().map(|error| error.to_string());
     }
 
     fn keep_slow(&mut self, known: &mut Known) -> Vec<SlowSync> {
@@ -205,12 +201,14 @@ impl<'a> Programs<'a> {
                 seen.events.push(lost_event(span, "requests", lost - self.losses));
             }
             (self.before, self.losses) = (snapshot.table, lost);
-            self.are_fast = are_faster(FAST, self.are_fast, ios, span.span_ms);
-            self.are_very_fast = are_faster(VERY_FAST, self.are_very_fast, ios, span.span_ms);
+            self.pace.next(ios, span.span_ms);
+            if let Some(error) = &self.issues_refused {
+                seen.events.push(lost_event(span, &format!("the issue of requests ({error})"), 1));
+            }
             seen.issues_unwatched_ns = snapshot.issues_unwatched_ns - self.issues_unwatched_ns;
             self.issues_unwatched_ns = snapshot.issues_unwatched_ns;
             if let Some((session, _)) = &mut self.syncs {
-                session.spare_requests(self.are_fast.then_some(NO_SYNCS));
+                session.spare_requests(self.pace.are_fast.then_some(NO_SYNCS));
             }
             let estimated = snapshot.estimated.iter().filter_map(|(device, so_far)| {
                 let grown = so_far - self.estimated.get(device).copied().unwrap_or(0).min(*so_far);
@@ -253,13 +251,6 @@ impl<'a> Programs<'a> {
     }
 }
 
-/// Whether devices complete so many requests a second. Who did, does until half as many complete: programs are not to come and go with
-/// a rate beside the limit.
-fn are_faster(limit: u64, were: bool, ios: u64, span_ms: i64) -> bool {
-    let limit = if were { limit / 2 } else { limit };
-    ios * 1000 >= limit * u64::try_from(span_ms).unwrap_or(u64::MAX)
-}
-
 fn lost_of(snapshot: &Snapshot) -> u64 {
     let losses = &snapshot.losses;
     losses.cells + losses.skipped + losses.unseen + losses.bios
@@ -271,19 +262,5 @@ fn lost_event(span: Span, what: &str, count: u64) -> Event {
         kind: "lost".to_string(),
         detail: serde_json::json!({ "what": what, "count": count }).to_string(),
         ..Event::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_beside_the_limit_changes_nothing() {
-        for (were, ios, are) in
-            [(false, 81_919, false), (false, 81_920, true), (true, 40_960, true), (true, 40_959, false)]
-        {
-            assert_eq!(are_faster(8192, were, ios, 10_000), are, "{ios}");
-        }
     }
 }

@@ -8,6 +8,7 @@ use weir_archive::tables::{Event, Stage};
 use weir_blocktrace::fsync::{Begun, Io, SlowSync};
 use weir_core::target::DeviceNumber;
 
+use super::settings::RecorderSettings;
 use super::whose::Known;
 
 /// Nothing is kept.
@@ -39,7 +40,11 @@ pub struct Seen {
 
 impl<'a> Programs<'a> {
     /// Says that there are none.
-    pub fn start(_room: &'a mut Room, _devices: &[DeviceNumber], _slow_ns: u64) -> Programs<'a> {
+    pub fn start(
+        _room: &'a mut Room,
+        _devices: &[DeviceNumber],
+        _settings: &RecorderSettings,
+    ) -> Programs<'a> {
         let remark = "stages and syncs are not seen: this weir was built without its kernel programs";
         Programs { remarks: vec![remark.to_string()], room: PhantomData }
     }

@@ -12,6 +12,8 @@ mod kernel;
 mod kernel;
 mod knob_values;
 mod metrics;
+#[cfg(feature = "trace")]
+mod pace;
 mod rows;
 mod settings;
 mod snapshots;
