@@ -7,7 +7,7 @@ use weir_blocktrace::Stage;
 
 use super::cells::{Cells, cell_bytes};
 use super::control::{BIOS_WALKED, Control, Settings};
-use super::overhead::{ProgramFigures, figures, monotonic_ns};
+use super::overhead::{ProgramFigures, figures};
 use crate::{Error, loading, probe};
 
 /// Memory for cells by CPU, and bounds of it.
@@ -116,9 +116,9 @@ impl Programs {
         cells
     }
 
-    /// Attaches or detaches the program at D; an issue that it sees stands for `each`. Whether there is such a program: requests may tell D
+    /// Attaches or detaches the program at D; an issue that it sees from now on stands for `each`. Whether there is such a program: requests may tell D
     /// themselves, or be followed in full.
-    pub fn watch_issues(&mut self, each: u32, are_watched: bool) -> Result<bool, Error> {
+    pub fn watch_issues(&mut self, each: u32, are_watched: bool, now_ns: u64) -> Result<bool, Error> {
         let failed = |action| move |source| Error::Program { action, program: ISSUE, source };
         let Ok(map) = self.map(ISSUES) else { return Ok(false) };
         let mut programs = self.object.progs_mut().filter(|program| program.autoload());
@@ -130,7 +130,7 @@ impl Programs {
             self.issue = Some(program.attach().map_err(failed("attach"))?);
         }
         // What is stamped already belongs to the time before.
-        let from_ns = if are_watched { monotonic_ns() } else { u64::MAX };
+        let from_ns = if are_watched { now_ns } else { u64::MAX };
         let issues = [from_ns, u64::from(each)].map(u64::to_ne_bytes).concat();
         map.update(&0_u32.to_ne_bytes(), &issues, MapFlags::ANY).map_err(failed("set"))?;
         self.issues_each = each;

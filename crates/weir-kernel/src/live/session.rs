@@ -85,7 +85,7 @@ impl StageSession {
             table: cells.table(),
             unit: self.unit(),
             estimated: seen.for_others,
-            issues_unwatched_ns: self.unwatched_ns + self.unwatched_for_ns(),
+            issues_unwatched_ns: self.unwatched_ns + self.unwatched_for_ns(monotonic_ns()),
             losses: Losses { skipped: self.programs.figures().skipped, unseen, ..control.losses() },
             overhead: Overhead {
                 completions: cells.ios(),
@@ -106,15 +106,17 @@ impl StageSession {
     /// # Errors
     /// What the kernel refused.
     pub fn watch_issues(&mut self, each: u32, are_watched: bool) -> Result<(), Error> {
-        if self.programs.watch_issues(each, are_watched)? {
-            self.unwatched_ns += self.unwatched_for_ns();
-            self.unwatched_from_ns = (!are_watched).then(monotonic_ns);
+        // Programs come and go at once, but the kernel may let who asks for it wait.
+        let now_ns = monotonic_ns();
+        if self.programs.watch_issues(each, are_watched, now_ns)? {
+            self.unwatched_ns += self.unwatched_for_ns(now_ns);
+            self.unwatched_from_ns = (!are_watched).then_some(now_ns);
         }
         Ok(())
     }
 
-    fn unwatched_for_ns(&self) -> u64 {
-        self.unwatched_from_ns.map_or(0, |from_ns| monotonic_ns().saturating_sub(from_ns))
+    fn unwatched_for_ns(&self, now_ns: u64) -> u64 {
+        self.unwatched_from_ns.map_or(0, |from_ns| now_ns.saturating_sub(from_ns))
     }
 
     /// The slow requests since the last call, in order of completion.
