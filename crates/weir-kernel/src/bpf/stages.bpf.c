@@ -198,19 +198,14 @@ int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 		u64 start_ns = READ(rq, start_time_ns);
 		struct queue_rate *rate = rate_of(queue);
 		u32 mask = mask_of(rate, queue, start_ns);
+		bool is_left = is_left_out(rq, start_ns, mask);
+		bool is_exact = error || !nr_bytes || is_unusual(rate, start_ns) || in_flush_sequence(rq);
 
-		if (is_left_out(rq, start_ns, mask)) {
-			if (!error && nr_bytes && !is_unusual(rate, start_ns) && !in_flush_sequence(rq))
-				return 0;
-			/* Its issue was stamped where the kernel does that, and in a flush sequence. */
-			timed = settings.issue_is_stamped ? 1 : in_flush_sequence(rq) ? issues.each : 0;
-		} else {
-			bool is_step = in_flush_sequence(rq);
-
-			if (mask && !is_step && !error && nr_bytes && !is_unusual(rate, start_ns))
-				ios = mask + 1;
-			timed = settings.issue_is_stamped ? ios : is_step ? issues.each : issues.each * (mask + 1);
-		}
+		if (is_left && !is_exact)
+			return 0;
+		ios = is_exact ? 1 : mask + 1;
+		/* Of those that are left out, on_issue has stamped steps of a flush alone. */
+		timed = settings.issue_is_stamped ? ios : issues.each * (in_flush_sequence(rq) ? 1 : is_left ? 0 : mask + 1);
 	}
 	return count(rq, error, nr_bytes, ios, timed);
 }

@@ -65,6 +65,8 @@ pub struct Programs {
     object: Object,
     links: Vec<Link>,
     issue: Option<Link>,
+    /// `issues` of the program at D, if there is one.
+    issues: Option<MapHandle>,
     issues_each: u32,
     stages: &'static [Stage],
 }
@@ -116,18 +118,17 @@ impl Programs {
         cells
     }
 
-    /// Attaches or detaches the program at D; an issue that it sees from now on stands for `each`. Whether there is such a program: requests may tell D
-    /// themselves, or be followed in full.
+    /// Attaches or detaches the program at D; an issue that it sees from now on stands for `each`. Whether there is such a program:
+    /// requests may tell D themselves, or be followed in full.
     pub fn watch_issues(&mut self, each: u32, are_watched: bool, now_ns: u64) -> Result<bool, Error> {
         let failed = |action| move |source| Error::Program { action, program: ISSUE, source };
-        let Ok(map) = self.map(ISSUES) else { return Ok(false) };
-        let mut programs = self.object.progs_mut().filter(|program| program.autoload());
-        let Some(program) = programs.find(|program| program.name() == ISSUE) else { return Ok(false) };
+        let Some(map) = &self.issues else { return Ok(false) };
         if (each, are_watched) == (self.issues_each, self.issue.is_some()) {
             return Ok(true);
         }
         if are_watched && self.issue.is_none() {
-            self.issue = Some(program.attach().map_err(failed("attach"))?);
+            let program = self.object.progs_mut().find(|program| program.name() == ISSUE);
+            self.issue = program.map(|program| program.attach()).transpose().map_err(failed("attach"))?;
         }
         // What is stamped already belongs to the time before.
         let from_ns = if are_watched { now_ns } else { u64::MAX };
@@ -196,8 +197,14 @@ fn load(
     }
     loading::refuse_as_asked(&format!("{}{suffix}", kind.name), &mut object);
     let object = object.load().map_err(failed("load"))?;
-    let mut programs =
-        Programs { object, links: Vec::new(), issue: None, issues_each: 1, stages: kind.stages };
+    let mut programs = Programs {
+        object,
+        links: Vec::new(),
+        issue: None,
+        issues: None,
+        issues_each: 1,
+        stages: kind.stages,
+    };
     let free = programs.map("free_cells")?;
     // The last one pushed is the first one taken, and number 0 stands for none.
     for number in (1..cells).rev() {
@@ -210,6 +217,7 @@ fn load(
         let link = program.attach().map_err(failed("attach"))?;
         if program.name() == ISSUE { programs.issue = Some(link) } else { programs.links.push(link) }
     }
+    programs.issues = programs.issue.as_ref().and_then(|_| programs.map(ISSUES).ok());
     Ok(programs)
 }
 
