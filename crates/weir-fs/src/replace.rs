@@ -101,6 +101,16 @@ impl Fresh {
         }
     }
 
+    /// As [`Fresh::commit`], under a name that was not known at the beginning.
+    ///
+    /// # Errors
+    /// Those of [`Fresh::commit`], and `InvalidInput` for what is no name of a file.
+    pub fn commit_as(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        check_name(name.as_ref())?;
+        self.name = name.as_ref().to_os_string();
+        self.commit()
+    }
+
     /// Puts what was written in its place, without waiting for the disk: whole for everybody who looks, but a failure
     /// of the power may leave nothing of it.
     ///

@@ -6,7 +6,7 @@ mod budget;
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use weir_blocktrace::fsync::{Begun, Io, SlowSync};
+use weir_blocktrace::fsync::{Begun, LastIos, PastIo, SlowSync};
 use weir_core::target::DeviceNumber;
 
 pub use budget::{Budget, Cause, day_of};
@@ -62,15 +62,15 @@ struct Completion {
 }
 
 impl Completion {
-    fn of(io: &Io, zero_ns: u64) -> Completion {
-        let known = |ns: u64| (ns != 0).then(|| since_us(ns, zero_ns));
+    fn of(io: &PastIo, zero_ns: u64) -> Completion {
+        let known = |ns: Option<u64>| ns.map(|ns| since_us(ns, zero_ns));
         Completion {
             device: io.device,
             op: io.flags.op(),
             bytes: io.bytes,
-            queued_us: known(io.queue_ns),
-            got_us: known(io.get_ns),
-            issued_us: known(io.issue_ns),
+            queued_us: known(io.queue_ns()),
+            got_us: known(io.get_ns()),
+            issued_us: known(io.issue_ns()),
             completed_us: since_us(io.complete_ns, zero_ns),
             flush: io.flags.is_flush(),
             metadata: io.flags.is_metadata(),
@@ -143,8 +143,8 @@ pub struct Scene<'a> {
     pub under_way: &'a [Begun],
     /// The last seconds.
     pub seconds: &'a [Second],
-    /// Completions, in the order in which they came.
-    pub ios: &'a [Io],
+    /// The last completions.
+    pub last: LastIos<'a>,
     /// Names of the processes that own I/O, by id.
     pub owners: BTreeMap<u32, String>,
 }
@@ -155,7 +155,7 @@ fn as_text<S: Serializer>(value: &DeviceNumber, serializer: S) -> Result<S::Ok, 
 
 /// Completions that are made one by one as they are written: they may be tens of thousands.
 struct Completions<'a> {
-    ios: &'a [Io],
+    ios: &'a [&'a PastIo],
     zero_ns: u64,
 }
 
@@ -185,12 +185,11 @@ struct Document<'a> {
     completions: Completions<'a>,
 }
 
-/// The document, with the last completions where there are more than `most`.
+/// The document.
 ///
 /// # Errors
 /// When it cannot be written as JSON.
-pub fn document(scene: &Scene<'_>, most: usize) -> serde_json::Result<Vec<u8>> {
-    let left_out = scene.ios.len().saturating_sub(most);
+pub fn document(scene: &Scene<'_>) -> serde_json::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(&Document {
         schema: SCHEMA,
         at_ms: scene.at_ms,
@@ -207,8 +206,8 @@ pub fn document(scene: &Scene<'_>, most: usize) -> serde_json::Result<Vec<u8>> {
             .collect(),
         seconds: scene.seconds,
         owners: &scene.owners,
-        left_out,
-        completions: Completions { ios: &scene.ios[left_out..], zero_ns: scene.zero_ns },
+        left_out: scene.last.left_out,
+        completions: Completions { ios: &scene.last.ios, zero_ns: scene.zero_ns },
     })?;
     bytes.push(b'\n');
     Ok(bytes)
@@ -216,26 +215,28 @@ pub fn document(scene: &Scene<'_>, most: usize) -> serde_json::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use weir_blocktrace::fsync::{Call, IoFlags};
+    use weir_blocktrace::fsync::{Call, Io, IoFlags};
 
     use super::*;
 
     #[test]
     fn completions_stand_by_the_time_of_the_sync() {
-        let io = |complete_ns| Io {
-            device: DeviceNumber { major: 8, minor: 0 },
-            complete_ns,
-            issue_ns: complete_ns - 1_000_000,
-            get_ns: 0,
-            queue_ns: 0,
-            file: None,
-            owner_tgid: 9,
-            own_tid: 7,
-            bytes: 4096,
-            flags: IoFlags(1),
-            raw_device: None,
+        let io = |complete_ns| {
+            PastIo::from(&Io {
+                device: DeviceNumber { major: 8, minor: 0 },
+                complete_ns,
+                issue_ns: complete_ns - 1_000_000,
+                get_ns: 0,
+                queue_ns: 0,
+                file: None,
+                owner_tgid: 9,
+                own_tid: 7,
+                bytes: 4096,
+                flags: IoFlags(1),
+                raw_device: None,
+            })
         };
-        let ios = [io(3_000_000), io(6_000_000), io(7_000_000)];
+        let ios = [io(6_000_000), io(7_000_000)];
         let sync = budget::testing::slow("db", weir_blocktrace::fsync::Phase::Journal);
         let device = Some(DeviceNumber { major: 8, minor: 0 });
         let waits =
@@ -246,10 +247,10 @@ mod tests {
             zero_ns: sync.start_ns,
             sync: Some(&sync),
             under_way: std::slice::from_ref(&waits),
-            ios: &ios,
+            last: LastIos { ios: ios.iter().collect(), left_out: 1 },
             ..Scene::default()
         };
-        let bytes = document(&scene, 2).unwrap();
+        let bytes = document(&scene).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!((&value["left_out"], &value["completions"][0]["completed_us"]), (&1.into(), &1000.into()));
         assert_eq!(value["completions"][1]["issued_us"], 1000);
@@ -261,7 +262,7 @@ mod tests {
         );
         assert!(!was_asked_for(&bytes[..HEAD_BYTES.min(bytes.len())]));
         let scene = Scene { at_ms: i64::MAX, trigger: ASKED, ..Scene::default() };
-        let bytes = document(&scene, 2).unwrap();
+        let bytes = document(&scene).unwrap();
         assert!(was_asked_for(&bytes[..HEAD_BYTES.min(bytes.len())]));
         let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert!(value.get("sync").is_none() && value.get("reason").is_none(), "{value}");

@@ -200,7 +200,7 @@ impl Analyst {
 
     /// A completion, before the parts of the syncs that it ended.
     pub fn io(&mut self, io: Io) {
-        self.recent.push(io);
+        self.recent.push(&io);
         if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
             let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
             let took_ns = io.complete_ns - io.issue_ns;

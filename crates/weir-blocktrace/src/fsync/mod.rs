@@ -22,6 +22,7 @@ pub use ledger::Ledger;
 pub use log::{Log, LoggedSync, LoggedWait};
 pub use part::{Begun, Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
+pub use recent::{LastIos, PastIo};
 pub use report::{
     Anatomy, Culprit, Latency, Losses, Process, Report, Row, Sender, Site, SlowSync, Stall, Way,
 };

@@ -299,12 +299,34 @@ fn a_ledger_takes_all_of_an_interval_and_leaves_the_next_one_empty() {
     assert_eq!(analyst.take_ledgers(), []);
     // The first of the three was pushed out.
     let recent = |device, from_ms: u64, to_ms: u64| {
-        let found = analyst.recent(device, from_ms * MS, to_ms * MS);
-        found.iter().map(|io| io.complete_ns / MS).collect::<Vec<_>>()
+        let found = analyst.recent(device, from_ms * MS, to_ms * MS, 9);
+        found.ios.iter().map(|io| io.complete_ns / MS).collect::<Vec<_>>()
     };
     assert_eq!(recent(Some(LOOP), 0, 100), [30, 60]);
     assert_eq!(recent(None, 31, 100), [60]);
     assert_eq!(recent(Some(DeviceNumber { major: 8, minor: 0 }), 0, 100), Vec::<u64>::new());
+    let last = analyst.recent(None, 0, u64::MAX, 1);
+    assert_eq!((last.ios[0].complete_ns, last.ios.len(), last.left_out), (60 * MS, 1, 1));
+}
+
+#[test]
+fn times_of_a_remembered_request_are_within_256_ns_or_not_known() {
+    assert!(size_of::<PastIo>() <= 48);
+    const HOUR: u64 = 3_600_000_000_000;
+    let whole = Io {
+        queue_ns: 4 * HOUR + 1,
+        get_ns: 4 * HOUR + 999,
+        issue_ns: 0,
+        complete_ns: 4 * HOUR + 5 * MS,
+        ..write(9, DUMP, 1)
+    };
+    let kept = PastIo::from(&whole);
+    let late = |kept: Option<u64>, was: u64| kept.unwrap() - was;
+    assert!(late(kept.queue_ns(), whole.queue_ns) < 256 && late(kept.get_ns(), whole.get_ns) < 256);
+    assert_eq!((kept.issue_ns(), kept.complete_ns), (None, whole.complete_ns));
+    // Processors stamp on their own; and what waited longer than fits is not told wrongly.
+    let late = PastIo::from(&Io { queue_ns: HOUR, issue_ns: 5 * HOUR, ..whole });
+    assert_eq!((late.queue_ns(), late.issue_ns()), (None, Some(whole.complete_ns)));
 }
 
 /// A daemon that watches for weeks asks of each interval alone.

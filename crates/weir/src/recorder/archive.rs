@@ -10,11 +10,11 @@ use std::path::Path;
 
 use jiff::{Timestamp, Zoned};
 use weir_archive::journal::{Frames, MAGIC};
-use weir_archive::parquet::{self, Writer, fills_group};
+use weir_archive::parquet::{self, Writer};
 use weir_archive::segment::{Name, too_many};
 use weir_archive::snapshot::{self, Budget, day_of};
 use weir_archive::{Batch, SCHEMA};
-use weir_fs::{Access, Dir, lock};
+use weir_fs::{Access, Dir, Fresh, lock};
 
 use crate::failure::{Lacking, Usage};
 
@@ -29,8 +29,10 @@ const CLOSING: &str = "closing";
 const TRIES_MAX: usize = 3;
 /// Where the recorder listens.
 pub(super) const CONTROL: &str = "control";
-/// Rows of each table that are in memory while a segment is closed.
+/// Rows of each table that are in memory while a segment is closed, ...
 const HELD_ROWS: usize = 1 << 13;
+/// ... and bytes of the names of a column: what events say of themselves may be long.
+const HELD_NAMES: usize = 1 << 20;
 /// The longest file that is read.
 const LONGEST_BYTES: u64 = 512 << 20;
 
@@ -380,12 +382,12 @@ impl Archive {
     }
 }
 
-/// Parquet files in the making: all tables of a segment at once, each with as many rows in memory as a row group has.
+/// Parquet files in the making: all tables of a segment at once, each with the rows of one row group in memory.
 struct Tables<'a> {
     dir: &'a Dir,
     begin_s: i64,
     about: &'a About,
-    open: BTreeMap<&'static str, (Writer<Vec<u8>>, Batch)>,
+    open: BTreeMap<&'static str, (Writer<Fresh>, Batch)>,
     end_ms: i64,
 }
 
@@ -409,11 +411,12 @@ impl Tables<'_> {
                     ("weir.kernel", self.about.kernel.clone()),
                 ];
                 let keys = keys.map(|(key, value)| (key.to_string(), value)).into();
-                new.insert((Writer::new(Vec::new(), table, keys)?, Batch::new(table)))
+                let fresh = self.dir.beside(table.name, FILE_MODE)?;
+                new.insert((Writer::new(fresh, table, keys)?, Batch::new(table)))
             }
         };
         held.append(batch);
-        if held.rows() >= HELD_ROWS || fills_group(held) {
+        if held.rows() >= HELD_ROWS || held.names_bytes() >= HELD_NAMES {
             writer.group(held)?;
             *held = Batch::new(table);
         }
@@ -424,12 +427,10 @@ impl Tables<'_> {
         let end_s = self.end_ms.div_euclid(1000) + i64::from(self.end_ms.rem_euclid(1000) > 0);
         for (name, (mut writer, held)) in self.open {
             writer.group(&held)?;
-            let bytes = writer.finish()?;
+            let fresh = writer.finish()?;
             let Some(table) = weir_archive::tables::named(name) else { continue };
             let name = Name::Table { table, begin_s: self.begin_s, end_s: end_s.max(self.begin_s) };
-            let mut fresh = self.dir.beside(name.to_string(), FILE_MODE)?;
-            fresh.write_all(&bytes)?;
-            fresh.commit()?;
+            fresh.commit_as(name.to_string())?;
         }
         Ok(())
     }
@@ -609,7 +610,7 @@ mod tests {
             tables.put(&Event::batch(&[Event { ts_ms: n, detail, ..Event::default() }])).unwrap();
             let held = tables.open["events"].1.column("detail").unwrap();
             let held: usize = (0..held.len()).map(|row| held.text(row).len()).sum();
-            assert!(held <= 16 << 20, "{held} bytes after {n}");
+            assert!(held <= HELD_NAMES, "{held} bytes after {n}");
         }
         tables.end().unwrap();
         let mut count = 0;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_archive::interval::{self, Span, StageSum, Syncs};
 use weir_archive::tables::{Event, Stage};
 use weir_blocktrace::StageTable;
-use weir_blocktrace::fsync::{Analyst, Begun, Io, Sampling, SlowSync};
+use weir_blocktrace::fsync::{Analyst, Begun, LastIos, PastIo, Sampling, SlowSync};
 use weir_core::target::DeviceNumber;
 use weir_kernel::fsync::{FsyncSession, Options as SyncOptions, Storage};
 use weir_kernel::live::{Options, Snapshot, StageSession};
@@ -26,7 +26,7 @@ const SLOW_MAX: usize = 32;
 const RING_BYTES: u32 = 4 << 20;
 /// After so long without a sync, beside devices that are fast, the programs for syncs leave requests alone.
 const NO_SYNCS: Duration = Duration::from_secs(30);
-/// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
+/// Completions kept for snapshots: 3 MB, a second or more of a busy device.
 const REMEMBERED: usize = 1 << 16;
 
 /// Where libbpf keeps what the session borrows.
@@ -148,8 +148,9 @@ impl<'a> Programs<'a> {
     }
 
     /// The last completions, as [`Analyst::recent`].
-    pub fn recent(&self, device: Option<DeviceNumber>, from_ns: u64, to_ns: u64) -> Vec<Io> {
-        self.syncs.as_ref().map_or_else(Vec::new, |(_, analyst)| analyst.recent(device, from_ns, to_ns))
+    pub fn recent(&self, device: Option<DeviceNumber>, from_ns: u64, to_ns: u64, most: usize) -> LastIos<'_> {
+        let seen = self.syncs.as_ref();
+        seen.map_or_else(LastIos::default, |(_, analyst)| analyst.recent(device, from_ns, to_ns, most))
     }
 
     /// Syncs that had not returned at the last tick.
@@ -158,7 +159,7 @@ impl<'a> Programs<'a> {
     }
 
     /// Names of those who own completions.
-    pub fn owners(&self, ios: &[Io]) -> BTreeMap<u32, String> {
+    pub fn owners(&self, ios: &[&PastIo]) -> BTreeMap<u32, String> {
         self.syncs.as_ref().map_or_else(BTreeMap::new, |(_, analyst)| analyst.owners(ios))
     }
 

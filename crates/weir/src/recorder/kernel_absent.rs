@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use weir_archive::interval::{Span, StageSum, Syncs};
 use weir_archive::tables::{Event, Stage};
-use weir_blocktrace::fsync::{Begun, Io, SlowSync};
+use weir_blocktrace::fsync::{Begun, LastIos, PastIo, SlowSync};
 use weir_core::target::DeviceNumber;
 
 use super::settings::RecorderSettings;
@@ -75,8 +75,14 @@ impl<'a> Programs<'a> {
     }
 
     /// None.
-    pub fn recent(&self, _device: Option<DeviceNumber>, _from_ns: u64, _to_ns: u64) -> Vec<Io> {
-        Vec::new()
+    pub fn recent(
+        &self,
+        _device: Option<DeviceNumber>,
+        _from_ns: u64,
+        _to_ns: u64,
+        _most: usize,
+    ) -> LastIos<'_> {
+        LastIos::default()
     }
 
     /// None.
@@ -85,7 +91,7 @@ impl<'a> Programs<'a> {
     }
 
     /// None.
-    pub fn owners(&self, _ios: &[Io]) -> BTreeMap<u32, String> {
+    pub fn owners(&self, _ios: &[&PastIo]) -> BTreeMap<u32, String> {
         BTreeMap::new()
     }
 

@@ -175,18 +175,18 @@ fn take(
     most: usize,
 ) -> Option<Snapshot> {
     let of_ns = |ns: u64| stretch.clock_ms + (ns / 1_000_000) as i64;
-    let ios = view.programs.recent(device, stretch.from_ns, stretch.to_ns);
+    let last = view.programs.recent(device, stretch.from_ns, stretch.to_ns, most);
     let seconds = view.watch.since(of_ns(stretch.from_ns));
     let scene = Scene {
         at_ms,
         zero_ms: of_ns(scene.zero_ns),
         under_way: view.programs.under_way(),
         seconds: &seconds,
-        owners: view.programs.owners(&ios),
-        ios: &ios,
+        owners: view.programs.owners(&last.ios),
+        last,
         ..scene
     };
-    let bytes = document(&scene, most).ok()?;
+    let bytes = document(&scene).ok()?;
     let detail = serde_json::json!({ "file": snapshot_name(at_ms), "trigger": scene.trigger });
     let event = Event {
         ts_ms: at_ms,

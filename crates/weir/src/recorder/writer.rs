@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ use super::settings::RecorderSettings;
 
 /// Intervals that may wait: ten minutes of the usual ones.
 const WAITING_MAX: usize = 64;
+/// Snapshots that may wait, bytes; one may have more.
+const WAITING_BYTES: usize = 4 << 20;
 /// A journal of this length becomes a segment before its time.
 const JOURNAL_MAX: u64 = 32 << 20;
 /// How long the end waits for the disk. What is not written by then is in the journal, or lost.
@@ -49,6 +51,8 @@ pub struct Account {
     pub failed: AtomicU64,
     /// Segments closed.
     pub segments: AtomicU64,
+    /// Snapshots that wait, bytes.
+    pub waiting_bytes: AtomicUsize,
 }
 
 /// The thread, seen from the sampler.
@@ -94,7 +98,18 @@ impl Recorded {
 
     /// Hands a snapshot over in the same way. Whoever asked for it hears when it is written.
     pub fn keep(&self, at_ms: i64, bytes: Vec<u8>, reply: Option<SyncSender<Reply>>) -> bool {
-        self.hand_over(Work::Snapshot(at_ms, bytes, reply))
+        let (waiting, length) = (&self.account.waiting_bytes, bytes.len());
+        // Nobody else adds to it.
+        let before = waiting.load(Ordering::Relaxed);
+        if before > 0 && before + length > WAITING_BYTES {
+            return false;
+        }
+        waiting.fetch_add(length, Ordering::Relaxed);
+        let sent = self.hand_over(Work::Snapshot(at_ms, bytes, reply));
+        if !sent {
+            waiting.fetch_sub(length, Ordering::Relaxed);
+        }
+        sent
     }
 
     fn hand_over(&self, work: Work) -> bool {
@@ -147,6 +162,7 @@ impl Writer {
                 Ok(Work::Interval(interval)) => self.append(&interval),
                 Ok(Work::Snapshot(at_ms, bytes, reply)) => {
                     self.keep(at_ms, &bytes, reply);
+                    self.account.waiting_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
                     drop(bytes);
                     give_memory_back();
                 }
@@ -240,5 +256,23 @@ impl Writer {
             say!("weir: {sentence}");
             self.said.push(sentence);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_that_wait_for_a_disk_have_a_bound() {
+        let (sender, works) = sync_channel(WAITING_MAX);
+        let (_end, ended) = sync_channel(1);
+        let recorded = Recorded { sender: Some(sender), ended, account: Arc::default(), left_out: 0 };
+        let keep = |bytes: usize| recorded.keep(1, vec![b' '; bytes], None);
+        assert!(keep(WAITING_BYTES + 1), "one that is larger than all may be");
+        assert!(!keep(1));
+        recorded.account.waiting_bytes.store(0, Ordering::Relaxed);
+        let taken = (0..WAITING_MAX).filter(|_| keep(WAITING_BYTES / 4)).count();
+        assert_eq!((taken, works.try_iter().count()), (4, 5));
     }
 }
