@@ -28,13 +28,17 @@ struct Device {
 impl Device {
     /// One of 64 MiB, or a plain word of what this machine lacks for it.
     fn create(test: &str) -> Option<Device> {
+        Device::with(test, &["fs=none", "size=64M"])
+    }
+
+    fn with(test: &str, settings: &[&str]) -> Option<Device> {
         let report = probe::report();
         if report.attach.is_none() || !Path::new("/dev/loop-control").exists() {
             let lacking = report.refusal.unwrap_or_else(|| "loop devices".into());
             let _ = writeln!(io::stderr(), "not run: {test} lacks BPF programs and loop devices: {lacking}");
             return None;
         }
-        let folder = lab(&["create", "fs=none", "size=64M", &format!("owner={}", std::process::id())]);
+        let folder = lab(&[&["create", &format!("owner={}", std::process::id())], settings].concat());
         let folder = PathBuf::from(folder.trim());
         let path = fs::read_to_string(folder.join("dev")).unwrap();
         let path = Path::new(path.trim());
@@ -320,6 +324,58 @@ fn watched_for_a_part(device: &Device, keeps_times: bool) {
         assert_eq!(snapshot.issues_unwatched_ns > unwatched_ns, !are_watched, "{which}");
         before = now;
     }
+}
+
+/// A file system that takes no writes until dropped.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn now(mount: PathBuf) -> Frozen {
+        assert!(Command::new("fsfreeze").arg("-f").arg(&mount).status().unwrap().success());
+        Frozen(mount)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("-u").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn root_requests_that_outlast_the_watched_part_count_as_it() {
+    let test = "root_requests_that_outlast_the_watched_part_count_as_it";
+    let Some(below) = Device::with(test, &["fs=ext4", "size=128M"]) else { return };
+    let mount = below.folder.join("mnt");
+    let Some(device) = Device::with(test, &["fs=none", "size=16M", &format!("dir={}", mount.display())])
+    else {
+        return;
+    };
+    let options = Options { sampled: Some(1 << 20), ..device.options(Detail::Default) };
+    let mut session = StageSession::start(&options).unwrap();
+    if session.snapshot().issue_stamp != IssueStamp::Program {
+        eprintln!("not run: requests tell their issue themselves here");
+        return;
+    }
+    session.watch_issues(10, true).unwrap();
+    let frozen = Frozen::now(mount);
+    let in_flight = || fs::read_to_string(device.counters.with_file_name("inflight")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| load(&device, 0, 1, 0));
+        let begun = Instant::now();
+        while in_flight().split_whitespace().all(|count| count == "0") {
+            assert!(begun.elapsed() < Duration::from_secs(20), "nothing was sent");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        session.watch_issues(10, false).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        drop(frozen);
+    });
+    load(&device, 0, 5, 0);
+    let write = device.class(&session.snapshot(), Class::SyncWrite);
+    let slow = write.stage(Stage::D2C);
+    assert_eq!((write.ios, slow.count()), (6, 10), "one was seen, and stands for ten");
+    assert!(slow.min_ns() > 50_000_000 / 2, "{slow:?}");
 }
 
 /// Sets a value of the device's queue until dropped.

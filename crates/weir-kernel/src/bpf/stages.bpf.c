@@ -15,11 +15,12 @@ char LICENSE[] SEC("license") = "GPL";
 
 enum { G2D, D2C, G2C };
 
-/* Set by the loader, which may attach on_issue for a part of the time: stamps from then on are true, and each stands for so many. */
+/* Set by the loader, which may attach on_issue for a part of the time: stamps of that part are true, and each stands for so many. */
 struct {
 	u64 from_ns;
+	u64 until_ns;
 	u64 each;
-} issues SEC(".data.issues") = { .each = 1 };
+} issues SEC(".data.issues") = { .until_ns = ~0ULL, .each = 1 };
 
 #define STAMPS (1 << 16)
 struct stamp {
@@ -59,7 +60,12 @@ static __always_inline u64 issued_at(struct request *rq)
 
 	if (settings.issue_is_stamped)
 		return READ(rq, io_start_time_ns);
-	return stamp->rq == (u64)rq ? stamp->issue_ns : 0;
+	if (stamp->rq != (u64)rq)
+		return 0;
+	/* Its next issue may not be watched, and not every queue renews the start that would tell. */
+	if (settings.sampled)
+		stamp->rq = 0;
+	return stamp->issue_ns;
 }
 
 static __always_inline void tell_slow(struct request *rq, u64 device, u64 start_ns, u64 issue_ns, u64 now_ns, u32 bytes, int error)
@@ -152,8 +158,8 @@ static __noinline int count(struct request *rq, int error, u32 nr_bytes, u32 ios
 			kind = KIND_FLUSH;
 	} else if (!is_part && timed) {
 		issue_ns = issued_at(rq);
-		/* Where this issue was not drawn, or not watched, the stamp is of the request's last life. */
-		if (settings.sampled && (issue_ns < start_ns || issue_ns < issues.from_ns))
+		/* Of a request that was drawn as it came, and not as it went, the stamp may be of its last life. */
+		if (settings.sampled && (issue_ns < start_ns || issue_ns < issues.from_ns || issue_ns > issues.until_ns))
 			issue_ns = 0;
 		if (!issue_ns && !settings.sampled)
 			explain_no_issue(start_ns);

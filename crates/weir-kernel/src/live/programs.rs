@@ -68,6 +68,8 @@ pub struct Programs {
     /// `issues` of the program at D, if there is one.
     issues: Option<MapHandle>,
     issues_each: u32,
+    /// Since when it was attached last.
+    issues_from_ns: u64,
     stages: &'static [Stage],
 }
 
@@ -130,9 +132,12 @@ impl Programs {
             let program = self.object.progs_mut().find(|program| program.name() == ISSUE);
             self.issue = program.map(|program| program.attach()).transpose().map_err(failed("attach"))?;
         }
-        // What is stamped already belongs to the time before.
-        let from_ns = if are_watched { now_ns } else { u64::MAX };
-        let issues = [from_ns, u64::from(each)].map(u64::to_ne_bytes).concat();
+        // What is stamped already belongs to the time before; what is under way at the end may complete later.
+        let until_ns = if are_watched { u64::MAX } else { now_ns };
+        if are_watched {
+            self.issues_from_ns = now_ns;
+        }
+        let issues = [self.issues_from_ns, until_ns, u64::from(each)].map(u64::to_ne_bytes).concat();
         map.update(&0_u32.to_ne_bytes(), &issues, MapFlags::ANY).map_err(failed("set"))?;
         self.issues_each = each;
         if !are_watched {
@@ -203,6 +208,7 @@ fn load(
         issue: None,
         issues: None,
         issues_each: 1,
+        issues_from_ns: 0,
         stages: kind.stages,
     };
     let free = programs.map("free_cells")?;
