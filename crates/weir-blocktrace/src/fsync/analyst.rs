@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
+use super::allowance::Allowance;
 use super::cause::{Completion, Owner, Piece, Relation, cut};
 use super::log::Book;
 use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
@@ -18,8 +19,8 @@ use weir_core::target::DeviceNumber;
 const IOS_MAX: usize = 1 << 17;
 /// Room for completions of a device that is kept when a burst is over.
 pub(super) const ROOM_KEPT: usize = 1 << 8;
-/// Completions in the windows of waits that are looked at between two calls of [`Analyst::under_way`]. A thousand threads that sleep in a
-/// sync have each of them in their windows; the time of waits beyond is not explained.
+/// Completions in the windows of waits that are looked at in a second. A thousand threads that sleep in a sync have each of them in their
+/// windows; the time of waits beyond is not explained.
 const VISITS_MAX: usize = 1 << 21;
 /// Syncs under way that are followed.
 const OPEN_MAX: usize = 1 << 14;
@@ -83,7 +84,7 @@ pub struct Analyst {
     sampling: Sampling,
     pub(super) ios: HashMap<DeviceNumber, VecDeque<Io>>,
     ios_held: usize,
-    visits_left: usize,
+    visits: Allowance,
     ticked_ns: u64,
     fastest_ns: HashMap<(DeviceNumber, u8, SizeClass), u64>,
     leaves: HashMap<DeviceNumber, Vec<DeviceNumber>>,
@@ -121,7 +122,7 @@ impl Analyst {
             sampling,
             ios: HashMap::new(),
             ios_held: 0,
-            visits_left: VISITS_MAX,
+            visits: Allowance::a_second(VISITS_MAX),
             ticked_ns: 0,
             fastest_ns: HashMap::new(),
             leaves: HashMap::new(),
@@ -254,7 +255,7 @@ impl Analyst {
     /// Whose a piece of a wait was is known when a request completes at its end; so what a sync has waited since
     /// the last completion stays open until the next call, unless this is the `last`.
     pub fn under_way(&mut self, parts: &[Part], now_ns: u64, last: bool) {
-        self.visits_left = VISITS_MAX;
+        self.visits.pass(now_ns);
         for part in parts {
             let Some(mut open) = self.opened(part) else { continue };
             let until_ns = if last { now_ns } else { self.settled(part, &open, now_ns) };
@@ -413,12 +414,11 @@ impl Analyst {
             return;
         }
         let visits = self.windows(part, start_ns, woken_ns).map(|(_, window)| window.len()).sum();
-        let Some(visits_left) = self.visits_left.checked_sub(visits) else {
+        if !self.visits.take(visits) {
             self.waits_forgotten += 1;
             tally.add_plain(Phase::Unknown, woken_ns - start_ns);
             return;
-        };
-        self.visits_left = visits_left;
+        }
         let completions = self.completions(part, start_ns, woken_ns);
         for completion in &completions {
             if let Relation::Other(owner) = completion.relation {

@@ -4,6 +4,7 @@
 //! ([`Io`]), and the stacks in which waits were slept. Each wait has a [`Phase`], from its stack, and is cut by the
 //! completions on the sync's devices into [`Cause`]s; see [`Analyst`] for the rule. Output is a [`Report`].
 
+mod allowance;
 mod analyst;
 mod cause;
 mod ledger;
@@ -16,6 +17,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+pub use allowance::Allowance;
 pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
 pub use ledger::Ledger;

@@ -59,7 +59,7 @@ u64 skimmed_ns LINE_OF_ITS_OWN;
 #define SKIMMED_STEP_NS 250000
 /* Syncs under way that are not looked into. */
 u64 skimmed LINE_OF_ITS_OWN;
-/* Counts nothing: adding to it is a barrier. */
+/* Counts nothing: adding to it is a barrier, but on arm64; there user space mends what slips through. */
 u64 barriers LINE_OF_ITS_OWN;
 /* Tasks whose syncs are looked into or that pause, by the low bits of their ids: a look here spares most switches two searches of the table. */
 enum { WATCHED = 8192 };

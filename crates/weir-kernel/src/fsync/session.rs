@@ -10,7 +10,7 @@ use std::time::Duration;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use weir_blocktrace::fsync::{
-    Analyst, FileId, Io, Losses, Part, Process, Sender, SiteId, Skimmed, Stall, Wait, Way,
+    Allowance, Analyst, FileId, Io, Losses, Part, Process, Sender, SiteId, Skimmed, Stall, Wait, Way,
 };
 
 use super::files;
@@ -31,7 +31,7 @@ const LOOKED_AT_MAX: usize = 200_000;
 
 /// A sync this long is looked into from here on at the latest, as in `src/bpf/fsync_state.h`.
 const LONG_NS: u64 = 1_000_000;
-/// Stacks of syncs under way that are read at a tick: another account may have thousands.
+/// Stacks of syncs under way that are read in a second: another account may have thousands.
 const STACKS_READ: usize = 256;
 /// Places in the programs' table. Where more than half are taken, threads that have begun nothing for so long lose theirs.
 const TASKS: i32 = 8192;
@@ -77,6 +77,7 @@ pub struct FsyncSession<'a> {
     stack_every_ns: u64,
     looked_for: HashMap<FileId, u32>,
     looked_at_left: usize,
+    stacks_read: Allowance,
     own_cgroup: Option<String>,
     /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
     skims: HashMap<Vec<u8>, (u64, u64)>,
@@ -117,6 +118,7 @@ impl<'a> FsyncSession<'a> {
             stack_every_ns,
             looked_for: HashMap::new(),
             looked_at_left: LOOKED_AT_MAX,
+            stacks_read: Allowance::a_second(STACKS_READ),
             own_cgroup: files::cgroup_of("self"),
             skims: HashMap::new(),
         };
@@ -211,7 +213,8 @@ impl<'a> FsyncSession<'a> {
 
     /// Hands over how far the syncs under way have come.
     fn look(&mut self, analyst: &mut Analyst, now_ns: u64, last: bool) {
-        let (mut parts, mut stacks_left) = (Vec::new(), STACKS_READ);
+        let mut parts = Vec::new();
+        self.stacks_read.pass(now_ns);
         let is_crowded = self.tasks_held() > TASKS / 2;
         for bytes in values(&self.skeleton.maps.tasks) {
             if is_crowded && let Some(tid) = idler(&bytes, now_ns) {
@@ -228,7 +231,7 @@ impl<'a> FsyncSession<'a> {
             let tid = sync.tid;
             let mut part = self.part(sync);
             if let Some(start_ns) = open {
-                part.waits.push(self.open_wait(tid, start_ns, now_ns, &mut stacks_left, analyst));
+                part.waits.push(self.open_wait(tid, start_ns, now_ns, analyst));
             }
             self.meet(&part, analyst);
             parts.push(part);
@@ -255,8 +258,12 @@ impl<'a> FsyncSession<'a> {
     }
 
     fn attach_while_needed(&mut self) -> Result<(), Error> {
-        let are_under_way = self.skeleton.maps.bss_data.as_deref().is_some_and(|data| {
+        let are_under_way = self.skeleton.maps.bss_data.as_deref_mut().is_some_and(|data| {
             self.synced_ns = self.synced_ns.max(data.skimmed_ns);
+            // Where adding is no barrier (arm64), a sync that began as it was cleared has not set it.
+            if data.skimmed != 0 && data.skimming == 0 {
+                store(&raw mut data.skimming, 1);
+            }
             data.inside != 0 || data.skimmed != 0
         });
         let now_ns = now_ns();
@@ -349,17 +356,9 @@ impl<'a> FsyncSession<'a> {
     }
 
     /// A wait that has not ended; long ones have the stack they are asleep in now.
-    fn open_wait(
-        &self,
-        tid: u32,
-        start_ns: u64,
-        now_ns: u64,
-        stacks_left: &mut usize,
-        analyst: &mut Analyst,
-    ) -> Wait {
+    fn open_wait(&mut self, tid: u32, start_ns: u64, now_ns: u64, analyst: &mut Analyst) -> Wait {
         let mut site = None;
-        if now_ns - start_ns >= self.stack_every_ns && *stacks_left > 0 {
-            *stacks_left -= 1;
+        if now_ns - start_ns >= self.stack_every_ns && self.stacks_read.take(1) {
             let frames = files::kernel_stack(tid);
             let names: Vec<&str> = frames.iter().map(String::as_str).collect();
             site = (!names.is_empty()).then(|| analyst.site(&names));
@@ -392,11 +391,6 @@ impl<'a> FsyncSession<'a> {
     /// A sync that is not looked into has become long: from now on it is, and it sleeps where it slept.
     fn follow(&mut self, sync: &mut RawSync, now_ns: u64) {
         let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
-        let store = |field: *mut u64, value| {
-            // SAFETY: the fields are aligned u64 of a mapping that lives as long as the skeleton; the programs read and
-            // write them whole.
-            unsafe { AtomicU64::from_ptr(field) }.store(value, Ordering::Relaxed);
-        };
         if data.following == 0 {
             store(&raw mut data.following_since_ns, now_ns);
         }
@@ -565,6 +559,12 @@ fn watch(skeleton: &mut FsyncSkel<'_>, tid: u32, by: i32) {
         // SAFETY: as in `add_inside`; the field is an aligned u32.
         unsafe { AtomicU32::from_ptr(&raw mut data.watched[place]) }.fetch_add(by as u32, Ordering::Relaxed);
     }
+}
+
+/// Sets a field of what the programs share.
+fn store(field: *mut u64, value: u64) {
+    // SAFETY: callers name aligned u64 of a mapping that lives as long as the skeleton; the programs read and write them whole.
+    unsafe { AtomicU64::from_ptr(field) }.store(value, Ordering::Relaxed);
 }
 
 fn ring(
