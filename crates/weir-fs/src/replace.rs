@@ -52,10 +52,19 @@ impl Dir {
     /// Removes files that writers which were killed left beside their places. Only regular files of the caller, of
     /// whose writers no process has the number any more.
     pub fn remove_leftovers(&self) {
+        self.remove_leftovers_of(|pid| !Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    /// As [`Dir::remove_leftovers`], for the only writer there is, before it writes: whoever has their numbers now, it is not those
+    /// that left them. In a container the writer may have the same one each time.
+    pub fn remove_all_leftovers(&self) {
+        self.remove_leftovers_of(|_| true);
+    }
+
+    fn remove_leftovers_of(&self, is_dead: impl Fn(u32) -> bool) {
         let Ok(names) = self.names() else { return };
         for name in names.flatten() {
-            let dead = writer_of(&name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
-            if dead
+            if writer_of(&name).is_some_and(&is_dead)
                 && let Ok(file) = self.open_file(&name, Access::Read)
                 && file.metadata().is_ok_and(|data| data.uid() == caller())
             {

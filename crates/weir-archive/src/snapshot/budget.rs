@@ -94,6 +94,11 @@ impl Budget {
         true
     }
 
+    /// Forgets a cause whose snapshot could not be kept: the next one is worth another try.
+    pub fn put_back(&mut self, cause: &Cause) {
+        self.last_ms.remove(cause);
+    }
+
     /// Counts what a snapshot took.
     pub fn took(&mut self, bytes: u64) {
         self.bytes += bytes;
@@ -147,6 +152,13 @@ mod tests {
         assert!(budget.takes(0, &journal));
         assert!(!budget.takes(100_000, &journal));
         assert!(budget.takes(100_000, &flush));
+        budget.put_back(&flush);
+        assert!(
+            !budget.takes(101_000, &flush) && budget.takes(106_000, &flush),
+            "it is tried again, but not at once"
+        );
+        let mut budget =
+            Budget { last_ms: [(journal.clone(), 0)].into(), any_ms: Some(100_000), ..Budget::default() };
         assert!(!budget.takes(101_000, &of("other", Phase::Flush, "sda")), "too soon after another");
         assert!(budget.takes(106_000, &Cause::Stall("sda".into())));
         assert!(!budget.takes(112_000, &Cause::Stall("sda".into())));

@@ -110,7 +110,9 @@ impl Archive {
             let hint = "one recorder watches all devices; --dir names another folder".to_string();
             return Err(Usage { what, hint: Some(hint) }.into());
         }
-        dir.remove_leftovers();
+        dir.remove_all_leftovers();
+        // It may not be there yet.
+        let _ = dir.subdir(SNAPSHOTS).map(|snapshots| snapshots.remove_all_leftovers());
         Ok(Archive { dir, _lock: Some(file) })
     }
 

@@ -190,6 +190,7 @@ impl<'a> Course<'a> {
                 if is_over {
                     self.note("end", "{}".to_string());
                 }
+                self.say_no_room();
                 let interval = self.interval(now, recorded);
                 recorded.write(interval);
                 self.publish(recorded);
@@ -223,8 +224,7 @@ impl<'a> Course<'a> {
                 let event = &decided.event;
                 let did = serde_json::from_str::<serde_json::Value>(&event.detail).unwrap_or_default();
                 let sentence = did["did"].as_str().unwrap_or_default().to_string();
-                let view =
-                    View { programs: &self.programs, watch: &self.watch, names: self.counts.devices() };
+                let view = View::of(&self.programs, &self.watch, &self.counts, recorded);
                 let snapshot = self.snapshots.of_cut(&view, event, &reason, sentence);
                 self.keep(snapshot, recorded);
             }
@@ -235,7 +235,7 @@ impl<'a> Course<'a> {
     fn slow_syncs(&mut self, slow: &[SlowSync], recorded: &Recorded) {
         for slow in slow {
             let unit = self.known.whose(slow.process.pid, &slow.process.comm).unit;
-            let view = View { programs: &self.programs, watch: &self.watch, names: self.counts.devices() };
+            let view = View::of(&self.programs, &self.watch, &self.counts, recorded);
             let snapshot = self.snapshots.of_sync(&view, slow, &unit);
             self.keep(snapshot, recorded);
         }
@@ -248,8 +248,7 @@ impl<'a> Course<'a> {
                     "{device} completed nothing for {} with {in_flight} requests in flight",
                     Nanos(*for_ns)
                 );
-                let view =
-                    View { programs: &self.programs, watch: &self.watch, names: self.counts.devices() };
+                let view = View::of(&self.programs, &self.watch, &self.counts, recorded);
                 let snapshot = self.snapshots.of_stall(&view, device, *for_ns, reason);
                 self.keep(snapshot, recorded);
             }
@@ -272,7 +271,7 @@ impl<'a> Course<'a> {
     fn answer(&mut self, recorded: &Recorded) {
         let Some(Ok(request)) = self.requests.map(Receiver::try_recv) else { return };
         let last_ns = u64::try_from(request.last.as_nanos()).unwrap_or(u64::MAX);
-        let view = View { programs: &self.programs, watch: &self.watch, names: self.counts.devices() };
+        let view = View::of(&self.programs, &self.watch, &self.counts, recorded);
         match self.snapshots.asked(&view, last_ns) {
             // The reply is dropped where nothing takes it, and who asked hears that.
             Ok(Snapshot { at_ms, bytes, event }) => {
@@ -305,6 +304,14 @@ impl<'a> Course<'a> {
             sees_syncs: self.programs.see_syncs(),
             sees_stages: self.programs.see_stages(),
         });
+    }
+
+    fn say_no_room(&mut self) {
+        let count = self.snapshots.without_room();
+        if count > 0 {
+            let what = "snapshots: the disk had not written those before";
+            self.note("lost", serde_json::json!({ "what": what, "count": count }).to_string());
+        }
     }
 
     fn say_lost(&mut self, recorded: &Recorded, before: u64) -> u64 {

@@ -44,6 +44,8 @@ pub struct Programs<'a> {
     /// Why the issue of requests is not watched as it should be.
     issues_refused: Option<String>,
     syncs: Option<(FsyncSession<'a>, Analyst)>,
+    /// Why syncs, or their requests, could not be watched for a time.
+    syncs_refused: Option<String>,
     lost_syncs: u64,
     slow: Vec<SlowSync>,
     slow_left_out: u64,
@@ -107,6 +109,7 @@ impl<'a> Programs<'a> {
             issues_unwatched_ns: 0,
             issues_refused: None,
             syncs,
+            syncs_refused: None,
             lost_syncs: 0,
             slow: Vec::new(),
             slow_left_out: 0,
@@ -134,7 +137,8 @@ impl<'a> Programs<'a> {
         self.watch_issues();
         let Some((session, analyst)) = &mut self.syncs else { return Vec::new() };
         // What could be read, counts.
-        let _ = session.drain(analyst);
+        let drained = session.drain(analyst);
+        self.say_refused(drained.err());
         self.keep_slow(known)
     }
 
@@ -143,7 +147,8 @@ impl<'a> Programs<'a> {
         self.watch_issues();
         let Some((session, analyst)) = &mut self.syncs else { return Vec::new() };
         // What could be read, counts.
-        let _ = session.tick(analyst, false);
+        let ticked = session.tick(analyst, false);
+        self.say_refused(ticked.err());
         self.keep_slow(known)
     }
 
@@ -161,6 +166,12 @@ impl<'a> Programs<'a> {
     /// Names of those who own completions.
     pub fn owners(&self, ios: &[&PastIo]) -> BTreeMap<u32, String> {
         self.syncs.as_ref().map_or_else(BTreeMap::new, |(_, analyst)| analyst.owners(ios))
+    }
+
+    fn say_refused(&mut self, error: Option<weir_kernel::Error>) {
+        if let Some(error) = error {
+            self.syncs_refused = Some(error.to_string());
+        }
     }
 
     fn watch_issues(&mut self) {
@@ -228,6 +239,9 @@ impl<'a> Programs<'a> {
                 seen.events.push(lost_event(span, "syncs, or parts of them", lost - self.lost_syncs));
             }
             self.lost_syncs = lost;
+            if let Some(error) = self.syncs_refused.take() {
+                seen.events.push(lost_event(span, &format!("what syncs waited for ({error})"), 1));
+            }
             let ledgers = analyst.take_ledgers();
             for ledger in &ledgers {
                 let culprits = ledger.culprits.iter().map(|culprit| &culprit.process);

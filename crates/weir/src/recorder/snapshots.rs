@@ -7,10 +7,12 @@ use weir_archive::snapshot::{ASKED, Budget, Cause, Scene, document};
 use weir_archive::tables::Event;
 use weir_blocktrace::fsync::SlowSync;
 use weir_core::target::DeviceNumber;
+use weir_host::Counts;
 
 use super::archive::snapshot_name;
 use super::kernel::Programs;
 use super::watch::Watch;
+use super::writer::Recorded;
 use crate::clock::Moment;
 
 /// Before what is of interest, so much time is, ns.
@@ -38,6 +40,20 @@ pub struct View<'a, 'b> {
     pub watch: &'a Watch,
     /// Names of devices.
     pub names: &'a BTreeMap<DeviceNumber, String>,
+    /// Whether the disk has taken enough of those before.
+    pub has_room: bool,
+}
+
+impl<'a, 'b> View<'a, 'b> {
+    /// Of these.
+    pub fn of(
+        programs: &'a Programs<'b>,
+        watch: &'a Watch,
+        counts: &'a Counts,
+        recorded: &Recorded,
+    ) -> View<'a, 'b> {
+        View { programs, watch, names: counts.devices(), has_room: recorded.has_room() }
+    }
 }
 
 /// Some time up to now.
@@ -54,19 +70,21 @@ struct Stretch {
 pub struct Snapshots {
     budget: Budget,
     last_ms: i64,
+    /// Those that had no room, since somebody looked.
+    no_room: u64,
 }
 
 impl Snapshots {
     /// With what is left of a day's space.
     pub fn with(budget: Budget) -> Snapshots {
-        Snapshots { budget, last_ms: 0 }
+        Snapshots { budget, last_ms: 0, no_room: 0 }
     }
 
     /// Of a slow sync: what led to it, where that is worth a file.
     pub fn of_sync(&mut self, view: &View<'_, '_>, slow: &SlowSync, unit: &str) -> Option<Snapshot> {
         let name = |number: DeviceNumber| view.names.get(&number).cloned().unwrap_or(number.to_string());
         let device = slow.device.map(name).unwrap_or_default();
-        let now_ms = self.worth(&Cause::of(slow, &device))?;
+        let now_ms = self.worth(view, &Cause::of(slow, &device))?;
         let (from_ns, to_ns) = (slow.start_ns.saturating_sub(BEFORE_NS), slow.start_ns + slow.took_ns);
         let scene = Scene {
             trigger: "slow_sync",
@@ -88,7 +106,7 @@ impl Snapshots {
         for_ns: u64,
         reason: String,
     ) -> Option<Snapshot> {
-        let now_ms = self.worth(&Cause::Stall(device.to_string()))?;
+        let now_ms = self.worth(view, &Cause::Stall(device.to_string()))?;
         let now_ns = Moment::now().awake_ns;
         let scene = Scene {
             trigger: "stall",
@@ -110,7 +128,7 @@ impl Snapshots {
         reason: &str,
         sentence: String,
     ) -> Option<Snapshot> {
-        let now_ms = self.worth(&Cause::Guard(event.device.clone(), reason.to_string()))?;
+        let now_ms = self.worth(view, &Cause::Guard(event.device.clone(), reason.to_string()))?;
         let (clock_ms, now_ns) = (clock_ms(), Moment::now().awake_ns);
         let cut_ns = u64::try_from(event.ts_ms - clock_ms).unwrap_or(0).saturating_mul(1_000_000).min(now_ns);
         let scene = Scene {
@@ -134,6 +152,9 @@ impl Snapshots {
         if !self.budget.takes_asked(now_ms) {
             return Err("those of today have taken all the space that a day has".to_string());
         }
+        if !view.has_room {
+            return Err("the disk has not written those before yet".to_string());
+        }
         let now_ns = Moment::now().awake_ns;
         let scene = Scene { trigger: ASKED, zero_ns: now_ns, ..Scene::default() };
         let stretch =
@@ -145,9 +166,22 @@ impl Snapshots {
     }
 
     /// When a snapshot of a cause is taken, if it is worth one.
-    fn worth(&mut self, cause: &Cause) -> Option<i64> {
+    fn worth(&mut self, view: &View<'_, '_>, cause: &Cause) -> Option<i64> {
         let now_ms = self.now_ms();
-        self.budget.takes(now_ms, cause).then_some(now_ms)
+        if !self.budget.takes(now_ms, cause) {
+            return None;
+        }
+        if !view.has_room {
+            self.no_room += 1;
+            self.budget.put_back(cause);
+            return None;
+        }
+        Some(now_ms)
+    }
+
+    /// How many were worth it and had no room, since the last call.
+    pub fn without_room(&mut self) -> u64 {
+        std::mem::take(&mut self.no_room)
     }
 
     fn spent(&mut self, snapshot: Snapshot) -> Option<Snapshot> {

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ use super::settings::RecorderSettings;
 
 /// Intervals that may wait: ten minutes of the usual ones.
 const WAITING_MAX: usize = 64;
-/// Snapshots that may wait, bytes; one may have more.
-const WAITING_BYTES: usize = 4 << 20;
+/// No snapshot is added to so many bytes that wait.
+const WAITING_BYTES: u64 = 4 << 20;
 /// A journal of this length becomes a segment before its time.
 const JOURNAL_MAX: u64 = 32 << 20;
 /// How long the end waits for the disk. What is not written by then is in the journal, or lost.
@@ -52,7 +52,7 @@ pub struct Account {
     /// Segments closed.
     pub segments: AtomicU64,
     /// Snapshots that wait, bytes.
-    pub waiting_bytes: AtomicUsize,
+    pub waiting_bytes: AtomicU64,
 }
 
 /// The thread, seen from the sampler.
@@ -98,18 +98,18 @@ impl Recorded {
 
     /// Hands a snapshot over in the same way. Whoever asked for it hears when it is written.
     pub fn keep(&self, at_ms: i64, bytes: Vec<u8>, reply: Option<SyncSender<Reply>>) -> bool {
-        let (waiting, length) = (&self.account.waiting_bytes, bytes.len());
-        // Nobody else adds to it.
-        let before = waiting.load(Ordering::Relaxed);
-        if before > 0 && before + length > WAITING_BYTES {
-            return false;
-        }
+        let (waiting, length) = (&self.account.waiting_bytes, bytes.len() as u64);
         waiting.fetch_add(length, Ordering::Relaxed);
         let sent = self.hand_over(Work::Snapshot(at_ms, bytes, reply));
         if !sent {
             waiting.fetch_sub(length, Ordering::Relaxed);
         }
         sent
+    }
+
+    /// Whether a snapshot may be added to those that wait.
+    pub fn has_room(&self) -> bool {
+        self.account.waiting_bytes.load(Ordering::Relaxed) < WAITING_BYTES
     }
 
     fn hand_over(&self, work: Work) -> bool {
@@ -162,7 +162,7 @@ impl Writer {
                 Ok(Work::Interval(interval)) => self.append(&interval),
                 Ok(Work::Snapshot(at_ms, bytes, reply)) => {
                     self.keep(at_ms, &bytes, reply);
-                    self.account.waiting_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
+                    self.account.waiting_bytes.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
                     drop(bytes);
                     give_memory_back();
                 }
@@ -268,11 +268,10 @@ mod tests {
         let (sender, works) = sync_channel(WAITING_MAX);
         let (_end, ended) = sync_channel(1);
         let recorded = Recorded { sender: Some(sender), ended, account: Arc::default(), left_out: 0 };
-        let keep = |bytes: usize| recorded.keep(1, vec![b' '; bytes], None);
-        assert!(keep(WAITING_BYTES + 1), "one that is larger than all may be");
-        assert!(!keep(1));
+        let keep = || recorded.has_room() && recorded.keep(1, vec![b' '; 1 << 20], None);
+        assert_eq!((0..WAITING_MAX).filter(|_| keep()).count(), 4);
+        drop(works);
         recorded.account.waiting_bytes.store(0, Ordering::Relaxed);
-        let taken = (0..WAITING_MAX).filter(|_| keep(WAITING_BYTES / 4)).count();
-        assert_eq!((taken, works.try_iter().count()), (4, 5));
+        assert!(!keep() && recorded.has_room(), "what nobody takes does not wait");
     }
 }
