@@ -134,7 +134,7 @@ static void *requests(void *none) {
         next.due = done(next.type, next.len);
         if (last - first == MOST_UNDER_WAY)
             exit(1);
-        // In the order in which they are due: reads do not wait for writes.
+        // In the order in which they are due: a read waits for one write at most, the next that is.
         unsigned place = last++;
         for (; place != first && under_way[(place - 1) % MOST_UNDER_WAY].due > next.due; place--)
             under_way[place % MOST_UNDER_WAY] = under_way[(place - 1) % MOST_UNDER_WAY];

@@ -293,13 +293,18 @@ impl ControlLoop {
             }
         }
         let members = group.devices.clone();
-        let wishes = members.iter().filter_map(|device| self.devices[*device].asked());
+        let whole = self.devices.iter().zip(&self.homes).any(|(device, home)| *home == at && device.is_exact);
+        let wishes = members.iter().filter_map(|device| self.devices[*device].wish);
+        let wishes = wishes.chain(whole.then_some(u64::MAX));
         let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat());
         let is_of_cgroup = at >= self.first_of_cgroups();
         let effect = effect.filter(|effect| !is_of_cgroup || *effect != Effect::Gone);
         if effect == Some(Effect::Gone) {
             // Whatever has its name now is another device.
-            members.iter().for_each(|device| self.devices[*device].is_there = false);
+            for &device in &members {
+                self.forget_privates(device, at_ms);
+                self.devices[device].is_there = false;
+            }
         }
         // The one that is held closest is the one it was done for.
         let cause = members

@@ -57,7 +57,7 @@ pub struct GuardedDevice {
     pub wish: Option<u64>,
     /// Its bulk writers are held by limits of their own: nothing is asked of the others.
     pub is_aside: bool,
-    /// Cgroups of its bulk writers are held: its share is to be counted strictly, whatever is asked of it.
+    /// Cgroups of its bulk writers are held: its share is to be counted strictly, whatever else is asked of that.
     pub is_exact: bool,
     /// Why its limit could not be taken over when it came back.
     pub not_taken: Option<String>,
@@ -114,11 +114,6 @@ impl GuardedDevice {
             (self.is_aside, self.wish) = (aside, None);
             self.law.set_aside(aside);
         }
-    }
-
-    /// The limit to ask for; `None`: the baseline.
-    pub fn asked(&self) -> Option<u64> {
-        self.wish.or(self.is_exact.then_some(u64::MAX))
     }
 
     /// What syncs keep since a moment, and whether there are any to protect.

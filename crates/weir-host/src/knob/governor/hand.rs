@@ -106,7 +106,7 @@ impl Hand {
                 .to_vec(),
             Actuator::Bdi(_) => {
                 let found = saved.last().and_then(Value::number).and_then(|ppm| u64::try_from(ppm).ok());
-                // The whole share is what strict_limit does not act on.
+                // The whole share is what was found, as a rule: it does not tell whose it is.
                 let high = found.unwrap_or(WHOLE_PPM).min(WHOLE_PPM - 1);
                 // A share stands for more bytes when memory becomes free: the floor then is a smaller one.
                 let low = (self.ppm(host, limits.floor_bytes)? / 4).max(1);

@@ -61,6 +61,11 @@ impl ControlLoop {
                         self.exact[device] = Exact::Not;
                         Some(what)
                     }
+                    // What has its name next is taken anew.
+                    Some(Effect::Gone) => {
+                        self.exact[device] = Exact::Unneeded;
+                        None
+                    }
                     _ => None,
                 }
             }

@@ -294,6 +294,14 @@ fn a_share_is_counted_strictly_while_cgroups_are_held() {
     assert_eq!(hold(&mut stage, true).1, ["loop0: share is left alone: it is 0 now"]);
     assert_eq!(hold(&mut stage, true), (vec![], vec![]));
     hold(&mut stage, false);
+    // One that goes is taken again as another.
+    hold(&mut stage, true);
+    let taken = stage.share.borrow().taken;
+    stage.share.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
+    hold(&mut stage, true);
+    hold(&mut stage, true);
+    assert_eq!(stage.share.borrow().taken, taken + 1);
+    hold(&mut stage, false);
     // Where it is not to be had, that is said once.
     stage.share.borrow_mut().refuses = true;
     let (_, told) = hold(&mut stage, true);
@@ -319,6 +327,23 @@ fn a_share_that_is_the_limit_itself_is_whole_while_cgroups_are_held() {
     stage.control_loop.lead_exact(0, false, stage.now.awake_ns, 0);
     stage.sample(&[KEEP]);
     assert_eq!((stage.done(), stage.share.borrow().taken), (vec!["release".to_string()], 0));
+}
+
+#[test]
+fn a_whole_share_is_never_asked_of_a_cgroup() {
+    let mut stage = Stage::new(1, true);
+    let knob = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
+    let turned = Switch::Cgroup { actuator: Actuator::Cgroup(knob), why: "dd is past it".to_string() };
+    *stage.chosen.next.borrow_mut() = Some(turned);
+    stage.sample(&[set(9)]);
+    stage.done();
+    stage.control_loop.lead_exact(0, true, stage.now.awake_ns, 0);
+    stage.sample(&[(Action::Release, Branch::Idle)]);
+    let of_cgroup = stage.throttle.borrow().done.clone();
+    assert_eq!(
+        (stage.done(), of_cgroup),
+        (vec![format!("set {}", u64::MAX)], vec!["set 9".into(), "release".into()])
+    );
 }
 
 #[test]
