@@ -210,6 +210,8 @@ pub fn document(scene: &Scene<'_>) -> serde_json::Result<Vec<u8>> {
         completions: Completions { ios: &scene.last.ios, zero_ns: scene.zero_ns },
     })?;
     bytes.push(b'\n');
+    // It may have to wait.
+    bytes.shrink_to_fit();
     Ok(bytes)
 }
 

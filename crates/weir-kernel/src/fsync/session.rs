@@ -171,11 +171,8 @@ impl<'a> FsyncSession<'a> {
             match record {
                 RingEntry::Io(io) => self.io(io, analyst),
                 RingEntry::Stack { tid, wait_start_ns, frames } => {
-                    if self.stacks.len() >= STACKS_MAX {
-                        self.stacks_before = std::mem::take(&mut self.stacks);
-                    }
                     let names: Vec<&str> = frames.iter().map(|address| self.symbols.name(*address)).collect();
-                    self.stacks.insert((tid, wait_start_ns), analyst.site(&names));
+                    self.keep_site(tid, wait_start_ns, analyst.site(&names));
                 }
                 RingEntry::Sync(sync) => {
                     self.synced_ns = now_ns();
@@ -343,9 +340,7 @@ impl<'a> FsyncSession<'a> {
 
     fn wait(&mut self, tid: u32, wait: &RawWait) -> Wait {
         let has_stack = wait.stack != StackTaken::No;
-        let key = (tid, wait.start_ns);
-        let site = || self.stacks.get(&key).or_else(|| self.stacks_before.get(&key)).copied();
-        let site = if has_stack { site() } else { None };
+        let site = if has_stack { self.site(tid, wait.start_ns) } else { None };
         Wait {
             start_ns: wait.start_ns,
             end_ns: wait.end_ns,
@@ -355,13 +350,28 @@ impl<'a> FsyncSession<'a> {
         }
     }
 
+    /// The place of the wait of a thread that began then.
+    fn site(&self, tid: u32, start_ns: u64) -> Option<SiteId> {
+        let key = (tid, start_ns);
+        self.stacks.get(&key).or_else(|| self.stacks_before.get(&key)).copied()
+    }
+
+    fn keep_site(&mut self, tid: u32, start_ns: u64, site: SiteId) {
+        if self.stacks.len() >= STACKS_MAX {
+            self.stacks_before = std::mem::take(&mut self.stacks);
+        }
+        self.stacks.insert((tid, start_ns), site);
+    }
+
     /// A wait that has not ended; long ones have the stack they are asleep in now.
     fn open_wait(&mut self, tid: u32, start_ns: u64, now_ns: u64, analyst: &mut Analyst) -> Wait {
-        let mut site = None;
-        if now_ns - start_ns >= self.stack_every_ns && self.stacks_read.take(1) {
+        let mut site = self.site(tid, start_ns);
+        if site.is_none() && now_ns - start_ns >= self.stack_every_ns && self.stacks_read.take(1) {
             let frames = files::kernel_stack(tid);
             let names: Vec<&str> = frames.iter().map(String::as_str).collect();
             site = (!names.is_empty()).then(|| analyst.site(&names));
+            // It is the same sleep at the next look.
+            site.into_iter().for_each(|site| self.keep_site(tid, start_ns, site));
         }
         Wait { start_ns, end_ns: now_ns, runnable_ns: 0, site, by_chance: false }
     }

@@ -68,7 +68,7 @@ pub struct Programs {
     /// `issues` of the program at D, if there is one.
     issues: Option<MapHandle>,
     issues_each: u32,
-    /// Since when it was attached last.
+    /// Since when what it stamps stands for `issues_each`.
     issues_from_ns: u64,
     stages: &'static [Stage],
 }
@@ -132,9 +132,9 @@ impl Programs {
             let program = self.object.progs_mut().find(|program| program.name() == ISSUE);
             self.issue = program.map(|program| program.attach()).transpose().map_err(failed("attach"))?;
         }
-        // What is stamped already belongs to the time before; what is under way at the end may complete later.
+        // What is stamped already belongs to the time before; of a part, what is under way at its end may complete later.
         let until_ns = if are_watched { u64::MAX } else { now_ns };
-        if are_watched {
+        if are_watched || each != self.issues_each {
             self.issues_from_ns = now_ns;
         }
         let issues = [self.issues_from_ns, until_ns, u64::from(each)].map(u64::to_ne_bytes).concat();

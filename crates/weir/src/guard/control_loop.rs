@@ -216,8 +216,11 @@ impl ControlLoop {
         }
         self.sample_privates(&seen, time, at_ms);
         self.choose_limits(&mut seen, time, at_ms);
-        for at in 0..self.groups.len() {
+        let mut at = 0;
+        // A device that goes takes the group of its cgroup with it, which is a later one.
+        while at < self.groups.len() {
             self.guard(at, &mut seen, now, elapsed_ns, at_ms);
+            at += 1;
         }
         self.leave_cgroups_that_are_not_held(at_ms);
         self.manager.beat();
@@ -299,12 +302,11 @@ impl ControlLoop {
         let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat());
         let is_of_cgroup = at >= self.first_of_cgroups();
         let effect = effect.filter(|effect| !is_of_cgroup || *effect != Effect::Gone);
+        if members.is_empty() {
+            return self.tell_those_away(at, effect, at_ms);
+        }
         if effect == Some(Effect::Gone) {
-            // Whatever has its name now is another device.
-            for &device in &members {
-                self.forget_privates(device, at_ms);
-                self.devices[device].is_there = false;
-            }
+            members.iter().for_each(|device| self.is_gone(*device, at_ms));
         }
         // The one that is held closest is the one it was done for.
         let cause = members
@@ -322,6 +324,28 @@ impl ControlLoop {
                 None => {}
             }
         }
+    }
+
+    /// What came of a limit whose devices all have a cgroup's turned instead.
+    fn tell_those_away(&mut self, home: usize, effect: Option<Effect>, at_ms: u64) {
+        let Some(effect @ (Effect::Refused { .. } | Effect::StoodDown { .. } | Effect::Gone)) = effect else {
+            return;
+        };
+        let those = self.homes.iter().enumerate().filter(|(_, of)| **of == home).map(|(device, _)| device);
+        for device in those.collect::<Vec<_>>() {
+            if effect == Effect::Gone {
+                self.go_home(device, at_ms, "the device is gone");
+                self.is_gone(device, at_ms);
+            }
+            self.count(device, &effect);
+            self.report_of(device, at_ms, effect.clone());
+        }
+    }
+
+    /// Whatever has its name now is another device.
+    fn is_gone(&mut self, device: usize, at_ms: u64) {
+        self.forget_privates(device, at_ms);
+        self.devices[device].is_there = false;
     }
 
     fn count(&mut self, device: usize, effect: &Effect) {

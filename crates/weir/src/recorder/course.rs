@@ -309,7 +309,7 @@ impl<'a> Course<'a> {
     fn say_no_room(&mut self) {
         let count = self.snapshots.without_room();
         if count > 0 {
-            let what = "snapshots: the disk had not written those before";
+            let what = "troubles without a snapshot: the disk had not written those before";
             self.note("lost", serde_json::json!({ "what": what, "count": count }).to_string());
         }
     }

@@ -1,6 +1,6 @@
 //! Snapshots: which are taken, and of what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use weir_archive::snapshot::{ASKED, Budget, Cause, Scene, document};
@@ -21,6 +21,8 @@ const BEFORE_NS: u64 = 1_000_000_000;
 const COMPLETIONS: usize = 8192;
 /// ... and in one that somebody asked for.
 const COMPLETIONS_ASKED: usize = 32_768;
+/// Troubles without a snapshot that are told apart.
+const WITHOUT_MAX: usize = 256;
 
 /// A file that says what led to something.
 pub struct Snapshot {
@@ -70,21 +72,23 @@ struct Stretch {
 pub struct Snapshots {
     budget: Budget,
     last_ms: i64,
-    /// Those that had no room, since somebody looked.
+    /// Troubles of which there is none, because there was no room, ...
+    without: BTreeSet<Cause>,
+    /// ... and how many have become that since somebody looked.
     no_room: u64,
 }
 
 impl Snapshots {
     /// With what is left of a day's space.
     pub fn with(budget: Budget) -> Snapshots {
-        Snapshots { budget, last_ms: 0, no_room: 0 }
+        Snapshots { budget, last_ms: 0, without: BTreeSet::new(), no_room: 0 }
     }
 
     /// Of a slow sync: what led to it, where that is worth a file.
     pub fn of_sync(&mut self, view: &View<'_, '_>, slow: &SlowSync, unit: &str) -> Option<Snapshot> {
         let name = |number: DeviceNumber| view.names.get(&number).cloned().unwrap_or(number.to_string());
         let device = slow.device.map(name).unwrap_or_default();
-        let now_ms = self.worth(view, &Cause::of(slow, &device))?;
+        let now_ms = self.worth(view.has_room, &Cause::of(slow, &device))?;
         let (from_ns, to_ns) = (slow.start_ns.saturating_sub(BEFORE_NS), slow.start_ns + slow.took_ns);
         let scene = Scene {
             trigger: "slow_sync",
@@ -106,7 +110,7 @@ impl Snapshots {
         for_ns: u64,
         reason: String,
     ) -> Option<Snapshot> {
-        let now_ms = self.worth(view, &Cause::Stall(device.to_string()))?;
+        let now_ms = self.worth(view.has_room, &Cause::Stall(device.to_string()))?;
         let now_ns = Moment::now().awake_ns;
         let scene = Scene {
             trigger: "stall",
@@ -128,7 +132,7 @@ impl Snapshots {
         reason: &str,
         sentence: String,
     ) -> Option<Snapshot> {
-        let now_ms = self.worth(view, &Cause::Guard(event.device.clone(), reason.to_string()))?;
+        let now_ms = self.worth(view.has_room, &Cause::Guard(event.device.clone(), reason.to_string()))?;
         let (clock_ms, now_ns) = (clock_ms(), Moment::now().awake_ns);
         let cut_ns = u64::try_from(event.ts_ms - clock_ms).unwrap_or(0).saturating_mul(1_000_000).min(now_ns);
         let scene = Scene {
@@ -166,20 +170,24 @@ impl Snapshots {
     }
 
     /// When a snapshot of a cause is taken, if it is worth one.
-    fn worth(&mut self, view: &View<'_, '_>, cause: &Cause) -> Option<i64> {
+    fn worth(&mut self, has_room: bool, cause: &Cause) -> Option<i64> {
         let now_ms = self.now_ms();
         if !self.budget.takes(now_ms, cause) {
             return None;
         }
-        if !view.has_room {
-            self.no_room += 1;
-            self.budget.put_back(cause);
-            return None;
+        if has_room {
+            self.without.remove(cause);
+            return Some(now_ms);
         }
-        Some(now_ms)
+        // It is tried again, and counted once.
+        self.budget.put_back(cause);
+        if self.without.len() < WITHOUT_MAX && self.without.insert(cause.clone()) {
+            self.no_room += 1;
+        }
+        None
     }
 
-    /// How many were worth it and had no room, since the last call.
+    /// How many troubles had no room for theirs, since the last call.
     pub fn without_room(&mut self) -> u64 {
         std::mem::take(&mut self.no_room)
     }
@@ -230,4 +238,25 @@ fn take(
         ..Event::default()
     };
     Some(Snapshot { at_ms, bytes, event })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_without_room_is_counted_once_and_muted_by_nothing() {
+        let mut snapshots = Snapshots::with(Budget::default());
+        let stall = Cause::Stall("sda".to_string());
+        let mut ask = |has_room, later_ms| {
+            // Two are some seconds apart.
+            snapshots.last_ms += later_ms;
+            (snapshots.worth(has_room, &stall).is_some(), snapshots.without_room())
+        };
+        let now_ms = Timestamp::now().as_millisecond() + 60_000;
+        assert_eq!(ask(false, now_ms), (false, 1));
+        assert_eq!(ask(false, 10_000), (false, 0));
+        assert_eq!(ask(true, 10_000), (true, 0));
+        assert_eq!(ask(true, 10_000), (false, 0), "the same again");
+    }
 }

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,7 +51,9 @@ pub struct Account {
     pub failed: AtomicU64,
     /// Segments closed.
     pub segments: AtomicU64,
-    /// Snapshots that wait, bytes.
+    /// Intervals and snapshots that wait, ...
+    pub waiting: AtomicUsize,
+    /// ... and bytes of those snapshots.
     pub waiting_bytes: AtomicU64,
 }
 
@@ -107,13 +109,19 @@ impl Recorded {
         sent
     }
 
-    /// Whether a snapshot may be added to those that wait.
+    /// Whether a snapshot may be added to what waits.
     pub fn has_room(&self) -> bool {
-        self.account.waiting_bytes.load(Ordering::Relaxed) < WAITING_BYTES
+        self.account.waiting.load(Ordering::Relaxed) < WAITING_MAX
+            && self.account.waiting_bytes.load(Ordering::Relaxed) < WAITING_BYTES
     }
 
     fn hand_over(&self, work: Work) -> bool {
-        self.sender.as_ref().is_some_and(|sender| sender.try_send(work).is_ok())
+        self.account.waiting.fetch_add(1, Ordering::Relaxed);
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.try_send(work).is_ok());
+        if !sent {
+            self.account.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        sent
     }
 
     /// Intervals left out so far: the disk was too slow, or refused them.
@@ -158,7 +166,11 @@ impl Writer {
         // Those of recorders that were killed.
         self.close_all();
         loop {
-            match works.recv_timeout(ASK_EVERY) {
+            let work = works.recv_timeout(ASK_EVERY);
+            if work.is_ok() {
+                self.account.waiting.fetch_sub(1, Ordering::Relaxed);
+            }
+            match work {
                 Ok(Work::Interval(interval)) => self.append(&interval),
                 Ok(Work::Snapshot(at_ms, bytes, reply)) => {
                     self.keep(at_ms, &bytes, reply);
@@ -270,8 +282,14 @@ mod tests {
         let recorded = Recorded { sender: Some(sender), ended, account: Arc::default(), left_out: 0 };
         let keep = || recorded.has_room() && recorded.keep(1, vec![b' '; 1 << 20], None);
         assert_eq!((0..WAITING_MAX).filter(|_| keep()).count(), 4);
-        drop(works);
         recorded.account.waiting_bytes.store(0, Ordering::Relaxed);
+        assert!(recorded.has_room());
+        for _ in 4..WAITING_MAX {
+            assert!(recorded.hand_over(Work::Interval(Interval { begin_ms: 0, batches: Vec::new() })));
+        }
+        assert!(!recorded.has_room(), "intervals take places, too");
+        drop(works);
+        recorded.account.waiting.store(0, Ordering::Relaxed);
         assert!(!keep() && recorded.has_room(), "what nobody takes does not wait");
     }
 }

@@ -344,6 +344,12 @@ fn a_whole_share_is_never_asked_of_a_cgroup() {
         (stage.done(), of_cgroup),
         (vec![format!("set {}", u64::MAX)], vec!["set 9".into(), "release".into()])
     );
+    // What becomes of it there is told, though another limit is turned.
+    stage.told();
+    stage.knob.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
+    stage.sample(&[KEEP]);
+    assert_eq!(stage.told(), ["loop0: turns knob again: the device is gone", "loop0: the device is gone"]);
+    assert_eq!(stage.throttle.borrow().done.last().cloned(), Some("stop".into()));
 }
 
 #[test]
