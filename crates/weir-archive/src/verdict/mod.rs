@@ -282,8 +282,7 @@ fn state(slot: &Slot, user: &User, normal: &NormalUser) -> State {
         ns > SLOW_TIMES * normal.p99_ns && ns - normal.p99_ns > SLOW_BY_NS && 2 * ns > 3 * normal.p99_high_ns
     };
     let stuck = p99_ns.is_none() && syncs.wall_ns() as f64 > STUCK_SHARE * slot.span_ms as f64 * 1e6;
-    let added_ns = syncs.wall_ns() as f64 - normal.mean_ns() * syncs.count() as f64;
-    let counts = added_ns > ADDED_SHARE * slot.span_ms as f64 * 1e6;
+    let counts = is_much(added_ns(slot, user, normal), slot.span_ms);
     if normal.intervals < KNOWN_FROM {
         return State::Usual;
     }
@@ -293,6 +292,17 @@ fn state(slot: &Slot, user: &User, normal: &NormalUser) -> State {
     let normally = normal.per_s * slot.span_ms as f64 / 1e3;
     let is_few = normally >= FEW_FROM && (syncs.count() as f64) < FEW_SHARE * normally;
     if is_few { State::Few } else { State::Usual }
+}
+
+/// Time that syncs took beyond what so many of them normally do.
+fn added_ns(slot: &Slot, user: &User, normal: &NormalUser) -> f64 {
+    let of = |syncs: &UserSlot| syncs.wall_ns() as f64 - normal.mean_ns() * syncs.count() as f64;
+    slot.users.get(user).map_or(0.0, of)
+}
+
+/// Whether so much added time explains anything.
+fn is_much(added_ns: f64, span_ms: i64) -> bool {
+    added_ns > ADDED_SHARE * span_ms as f64 * 1e6
 }
 
 /// Runs of intervals in one state, as ranges of places; short interruptions do not end one.
@@ -330,8 +340,12 @@ fn of_user(inside: &[(i64, &Slot)], normals: &Normals, user: &User) -> Vec<Troub
             }
             let (begin_ms, end_ms) = ends(slots);
             let syncs = seen(slots, user, normal);
+            let added_ns = slots.iter().map(|(_, slot)| added_ns(slot, user, normal)).sum();
+            // Slow ones that hardly take time are not why there are few.
             let cause = match wanted {
-                State::Few if syncs.is_usual() => cause::of_few(slots, user, normals),
+                State::Few if syncs.is_usual() || !is_much(added_ns, lasted_ms) => {
+                    cause::of_few(slots, user, normals)
+                }
                 _ => cause::of_slow(slots, user, normals, normal),
             };
             let syncs = Some(syncs);

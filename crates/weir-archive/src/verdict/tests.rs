@@ -146,6 +146,24 @@ fn commits_that_wait_for_something_else_are_not_storage() {
     assert!(place == "lock" && *share > 0.9, "{trouble:?}");
 }
 
+/// While a table is locked the server alone writes now and then: each sync is slower, and all of them take a thousandth of the time.
+#[test]
+fn few_syncs_that_hardly_take_time_are_not_why_there_are_few() {
+    let locked = |each_ms: i64| {
+        move |slot: &mut Slot| {
+            let own = ((db(), "direct_writes".to_string()), (each_ms * MS, 1_000_000));
+            syncs(slot, 35, each_ms * MS, &[("own_data", "others", each_ms * MS)]);
+            slot.users.get_mut(&db()).unwrap().behind.insert(own.0, own.1);
+            device(slot, 100, 2_000_000, 30, 100);
+        }
+    };
+    let trouble = only(&night(60..63, locked(3)));
+    assert!(matches!(trouble.cause, Cause::FewerNotStorage { .. }), "{trouble:?}");
+    // Slow ones that fill the time are.
+    let trouble = only(&night(60..63, locked(200)));
+    assert!(matches!(trouble.cause, Cause::Flood { .. }), "{trouble:?}");
+}
+
 #[test]
 fn commits_that_are_few_on_a_busy_device_have_the_culprit_of_others_syncs() {
     // PostgreSQL beside it writes its log through the page cache: it waits in a write, and does not sync at all.
