@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // test code throughout; clippy knows that only of functions under #[test]
 
+#[allow(dead_code)] // its devices have file systems; those here are raw
+mod lab;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use lab::Frozen;
 use weir_blocktrace::{Cell, Class, Moment, Stage};
 use weir_core::target::DeviceNumber;
 use weir_kernel::live::{Detail, IssueStamp, Losses, Options, Snapshot, StageSession};
@@ -323,22 +327,6 @@ fn watched_for_a_part(device: &Device, keeps_times: bool) {
         assert!(cell.stage(Stage::D2C).max_ns() < 1_000_000_000, "{which}");
         assert_eq!(snapshot.issues_unwatched_ns > unwatched_ns, !are_watched, "{which}");
         before = now;
-    }
-}
-
-/// A file system that takes no writes until dropped.
-struct Frozen(PathBuf);
-
-impl Frozen {
-    fn now(mount: PathBuf) -> Frozen {
-        assert!(Command::new("fsfreeze").arg("-f").arg(&mount).status().unwrap().success());
-        Frozen(mount)
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        let _ = Command::new("fsfreeze").arg("-u").arg(&self.0).status();
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use lab::Device;
+use lab::{Device, Frozen};
 use weir_control::{Bulk, SensorSource};
 use weir_core::target::DeviceNumber;
 use weir_kernel::sync_sensor::{Brackets, DeviceLook, SyncSession, Unit, Whose, unit};
@@ -236,7 +236,7 @@ fn root_a_sync_that_hangs_shows_its_age() {
     let Some(device) = Device::create("root_a_sync_that_hangs_shows_its_age", "xfs") else { return };
     let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     let mut writer = ready_to_write(&device);
-    let frozen = Frozen::new(&device);
+    let frozen = Frozen::now(device.mount());
     writer.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     let begun = Instant::now();
     let seen = watch(&mut session, &device, |all| all.syncs.under_way > 0);
@@ -265,22 +265,6 @@ fn ready_to_write(device: &Device) -> Child {
     writer
 }
 
-/// A file system that takes no writes until dropped.
-struct Frozen(PathBuf);
-
-impl Frozen {
-    fn new(device: &Device) -> Frozen {
-        run(fsfreeze("--freeze", &device.mount()));
-        Frozen(device.mount())
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        run(fsfreeze("--unfreeze", &self.0));
-    }
-}
-
 #[test]
 fn root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync() {
     let test = "root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync";
@@ -296,7 +280,7 @@ fn root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync() {
         assert_eq!(look(&mut session, &device).syncs.ended.count(), 20);
         // One is under way when it goes to rest, and ends meanwhile.
         let mut writer = ready_to_write(&device);
-        let frozen = Frozen::new(&device);
+        let frozen = Frozen::now(device.mount());
         writer.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         let before = watch(&mut session, &device, |all| all.syncs.under_way > 0);
         assert_eq!((before.syncs.ended.count(), before.syncs.under_way), (1, 1));
@@ -326,12 +310,6 @@ fn until_detached(session: &mut SyncSession, device: &Device) {
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "syncs are still seen");
     }
-}
-
-fn fsfreeze(what: &str, mount: &std::path::Path) -> Command {
-    let mut command = Command::new("fsfreeze");
-    command.arg(what).arg(mount);
-    command
 }
 
 /// `dd` onto the device, with more operands.

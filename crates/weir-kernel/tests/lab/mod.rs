@@ -66,6 +66,22 @@ impl Drop for Device {
     }
 }
 
+/// A file system that takes no writes until dropped.
+pub struct Frozen(PathBuf);
+
+impl Frozen {
+    pub fn now(mount: PathBuf) -> Frozen {
+        assert!(Command::new("fsfreeze").arg("-f").arg(&mount).status().unwrap().success());
+        Frozen(mount)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("-u").arg(&self.0).status();
+    }
+}
+
 fn lab(arguments: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/loop-device");
     let output = Command::new(script).args(arguments).output().unwrap();
