@@ -10,10 +10,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lab::Frozen;
+use lab::{Frozen, lab};
 use weir_blocktrace::{Cell, Class, Moment, Stage};
 use weir_core::target::DeviceNumber;
 use weir_kernel::live::{Detail, IssueStamp, Losses, Options, Snapshot, StageSession};
@@ -73,13 +72,6 @@ impl Drop for Device {
     fn drop(&mut self) {
         lab(&["destroy", &self.folder.to_string_lossy()]);
     }
-}
-
-fn lab(arguments: &[&str]) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/loop-device");
-    let output = Command::new(script).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Calls `act` with a buffer that O_DIRECT takes.

@@ -145,6 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_that_is_put_back_is_tried_again_but_not_at_once() {
+        let (mut budget, stall) = (Budget::default(), Cause::Stall("sda".into()));
+        assert!(budget.takes(0, &stall));
+        budget.put_back(&stall);
+        assert!(!budget.takes(1_000, &stall) && budget.takes(6_000, &stall));
+    }
+
+    #[test]
     fn the_same_again_is_left_out_and_days_are_bounded() {
         let mut budget = Budget::default();
         let of = |comm: &str, phase, device: &str| Cause::of(&slow(comm, phase), device);
@@ -152,13 +160,6 @@ mod tests {
         assert!(budget.takes(0, &journal));
         assert!(!budget.takes(100_000, &journal));
         assert!(budget.takes(100_000, &flush));
-        budget.put_back(&flush);
-        assert!(
-            !budget.takes(101_000, &flush) && budget.takes(106_000, &flush),
-            "it is tried again, but not at once"
-        );
-        let mut budget =
-            Budget { last_ms: [(journal.clone(), 0)].into(), any_ms: Some(100_000), ..Budget::default() };
         assert!(!budget.takes(101_000, &of("other", Phase::Flush, "sda")), "too soon after another");
         assert!(budget.takes(106_000, &Cause::Stall("sda".into())));
         assert!(!budget.takes(112_000, &Cause::Stall("sda".into())));

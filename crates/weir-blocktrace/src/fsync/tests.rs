@@ -123,7 +123,11 @@ fn very_many_waits_are_not_each_held_against_very_many_completions() {
     // Another look at once has no more.
     let fresh = [Part { tid: 5000, ..part(vec![wait(1, 40, Some(data))], None) }];
     analyst.under_way(&fresh, 40 * MS, true);
-    assert_eq!(analyst.forgotten(), forgotten + 1);
+    let forgotten = forgotten + 1;
+    assert_eq!(analyst.forgotten(), forgotten);
+    // The next tick has as much again.
+    analyst.under_way(&parts[..1], 41 * MS, true);
+    assert_eq!(analyst.forgotten(), forgotten);
 }
 
 #[test]

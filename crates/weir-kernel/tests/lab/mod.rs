@@ -78,11 +78,13 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        let _ = Command::new("fsfreeze").arg("-u").arg(&self.0).status();
+        let thawed = Command::new("fsfreeze").arg("-u").arg(&self.0).status();
+        assert!(std::thread::panicking() || thawed.unwrap().success());
     }
 }
 
-fn lab(arguments: &[&str]) -> String {
+/// What the script says.
+pub fn lab(arguments: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/loop-device");
     let output = Command::new(script).args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

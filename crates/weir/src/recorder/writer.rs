@@ -42,7 +42,7 @@ enum Work {
     Snapshot(i64, Vec<u8>, Option<SyncSender<Reply>>),
 }
 
-/// What became of the intervals.
+/// What became of what was handed over.
 #[derive(Default)]
 pub struct Account {
     /// In the journal.
