@@ -1,5 +1,6 @@
 //! Database servers behind knobs: how a variable is read and set in a server that runs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -98,6 +99,25 @@ fn word_of(mode: TlsMode) -> &'static str {
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+/// Log-ins by the names of their servers: a name holds no password, and one that was typed is in no file.
+#[derive(Debug, Clone, Default)]
+pub struct Logins(BTreeMap<String, Vec<Server>>);
+
+impl Logins {
+    /// Those of one name.
+    pub fn of(servers: &[Server]) -> Logins {
+        Logins([(name(servers), servers.to_vec())].into())
+    }
+
+    /// The servers of a name: as they were logged in to, else as files and environment know them.
+    ///
+    /// # Errors
+    /// Where it names none.
+    pub fn named(&self, name: &str) -> Result<Vec<Server>, credentials::CredentialsError> {
+        self.0.get(name).map_or_else(|| named(name), |known| Ok(known.clone()))
+    }
 }
 
 /// The servers of such a name, with the passwords that files and environment know.
@@ -230,11 +250,19 @@ fn value_of(text: &str) -> Value {
 fn literal(value: &Value) -> Result<String, DbError> {
     match value {
         Value::Number(number) => Ok(number.to_string()),
+        // MySQL refuses a string for a variable that holds a fraction.
+        Value::Word(word) if is_fraction(word) => Ok(word.clone()),
         other if other.to_string().chars().all(is_plain) => Ok(format!("'{other}'")),
         other => {
             Err(DbError::Unsupported(format!("expected a word or a number, got {:?}", other.to_string())))
         }
     }
+}
+
+/// Whether a word is a number as servers print one that is not whole.
+fn is_fraction(word: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    word.strip_prefix('-').unwrap_or(word).split_once('.').is_some_and(|(a, b)| digits(a) && digits(b))
 }
 
 /// Sets a variable for good, without a line in the server's file where the server has the value without one.
@@ -264,6 +292,7 @@ fn reloaded_to(connection: &mut Connection, variable: &str, value: &Value) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_db::Secret;
 
     #[test]
     fn values_read_back_as_they_are_written() {
@@ -279,6 +308,15 @@ mod tests {
         let word = |text: &str| literal(&Value::Word(text.to_string())).ok();
         assert_eq!(word("O_DIRECT"), Some("'O_DIRECT'".to_string()));
         assert_eq!(literal(&Value::Number(7)).unwrap(), "7");
+        for (fraction, written) in [
+            ("75.500000", "75.500000"),
+            ("-0.5", "-0.5"),
+            ("8.0.34", "'8.0.34'"),
+            (".5", "'.5'"),
+            ("1.", "'1.'"),
+        ] {
+            assert_eq!(word(fraction), Some(written.to_string()));
+        }
         // What a server said of itself is told to whichever server is there when it is restored.
         for hostile in
             ["\\", "\\', GLOBAL event_scheduler = ON; -- ", "x'y", "a;b", "a\nb", "a\u{1b}[2J", "é"]
@@ -298,6 +336,15 @@ mod tests {
         ] {
             assert_eq!(name(&named(text).unwrap()), text);
         }
+    }
+
+    #[test]
+    fn a_password_that_was_typed_is_kept_beside_the_name() {
+        let mut servers = named("mysql://ann@127.0.0.1:1/shop").unwrap();
+        servers[0].password = Secret::new("typed");
+        let (name, logins) = (name(&servers), Logins::of(&servers));
+        assert_eq!(logins.named(&name).unwrap()[0].password, servers[0].password);
+        assert_ne!(Logins::default().named(&name).unwrap()[0].password, servers[0].password);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use weir_db::sandbox::Flavour;
 
 use crate::db_server::{TestServer, server_or_say};
 use crate::lab::root_or_say;
-use crate::weir::{Ended, Weir};
+use crate::weir::{Ended, Weir, files_under};
 
 /// Short waits for a clean start: what others write keeps the machine's pages dirty for as long as they please.
 const SMALL: [&str; 8] = ["--time", "500ms", "--table-size", "500", "--threads", "2", "--washout", "1s"];
@@ -53,6 +53,17 @@ fn how_a_server_scales_is_said_of_both_families() {
             "{server}"
         );
         all_measured(&record);
+        // Its server is gone: nothing can go on.
+        let path = files_under(weir.store()).into_iter().find(|path| path.extension().is_some()).unwrap();
+        let cut = record.to_string().replacen("\"ended_early\":null", "\"ended_early\":\"SIGINT\"", 1);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, cut).unwrap();
+        let id = record["id"].as_str().unwrap();
+        let resumed = weir.run(folder.path(), &["tune", "resume", id]);
+        assert!(resumed.code == 3 && resumed.stderr.contains("throw-away"), "{resumed:?}");
+        let resumed = weir.run(folder.path(), &["tune", "resume"]);
+        assert!(resumed.stderr.contains("no interrupted experiment"), "{resumed:?}");
+        fs::write(&path, whole).unwrap();
         let shown = weir.run(folder.path(), &["results", "show", "last"]);
         assert!(shown.unwrapped().contains("weir db scale: Of the numbers tried,"), "{shown:?}");
         assert!(
@@ -60,6 +71,36 @@ fn how_a_server_scales_is_said_of_both_families() {
             "{shown:?}"
         );
     }
+}
+
+/// Trials that fail because there is no server say nothing of what they tried: they are not kept.
+#[test]
+fn an_experiment_ends_where_its_server_goes() {
+    const TEST: &str = "an_experiment_ends_where_its_server_goes";
+    let Some(mut server) = server_or_say(TEST, Flavour::Mariadb) else { return };
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let run = |words: &[&str]| {
+        let line = server.line(words);
+        weir.command(folder.path(), &line.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert!(run(&["prepare", "--table-size", "500"]).output().unwrap().status.success());
+    let scale = ["scale", "--table-size", "500", "--ladder", "1,2", "--repeats", "50", "--time", "1s"];
+    let mut command = run(&[&scale[..], &["--washout", "1s", "--no-trace"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(120);
+    let kept = || weir.records().first().map_or(0, |record| trials(record).len());
+    while kept() < 2 {
+        assert!(Instant::now() < until, "no trial came");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    server.sandbox.stop().unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(3) && said.contains("the server is gone"), "{ended:?}");
+    assert!(said.contains("weir tune resume"), "{said}");
+    let record = &weir.records()[0];
+    assert!(record["ended_early"].as_str().is_some_and(|why| why.contains("the server is gone")));
+    all_measured(record);
 }
 
 #[test]
@@ -148,6 +189,16 @@ fn root_alone_a_variable_of_a_server_is_a_knob_that_survives_a_kill() {
     assert_eq!((applied.code, capacity(&server).0.as_str()), (0, "700"), "{applied:?}");
     let back = weir.run(folder.path(), &["knobs", "rollback", "--all"]);
     assert_eq!((back.code, capacity(&server)), (0, found.clone()), "{back:?}");
+
+    // One that is not whole: the server takes no string for it.
+    let share = "innodb_max_dirty_pages_pct";
+    server.ask("", &format!("SET GLOBAL {share} = 75.5"));
+    let now = || server.ask("", &format!("SELECT @@GLOBAL.{share}")).remove(0);
+    let fraction = now();
+    let applied = weir.run(folder.path(), &["knobs", "apply", &format!("mysql:root@{socket}/{share}=50")]);
+    assert_eq!((applied.code, now().parse::<f64>().unwrap()), (0, 50.0), "{applied:?}");
+    let back = weir.run(folder.path(), &["knobs", "rollback", "--all"]);
+    assert_eq!((back.code, now()), (0, fraction), "{back:?}");
 
     // In the middle of a sweep, with the guardian: what is left is restored by itself.
     let named = format!("mysql://root@/?socket={socket}");
