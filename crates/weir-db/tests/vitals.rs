@@ -43,7 +43,10 @@ fn counters_grow_with_work_and_variables_are_there() {
         let counters = vitals.counters();
         assert!(counters.log_bytes.unwrap() > 300 * 100, "{flavour}: {counters:?}");
         assert!(counters.syncs.unwrap() > 0 && counters.deadlocks == Some(0), "{flavour}: {counters:?}");
-        assert!(vitals.commits().unwrap() >= 300, "{flavour}: {:?}", vitals.commits());
+        // PostgreSQL's counts of this watch may not have been handed in when they are taken off.
+        let (commits, requests) = (vitals.commits().unwrap(), vitals.requests().unwrap());
+        assert!((260..400).contains(&requests) && vitals.own_statements > 3, "{flavour}: {requests}");
+        assert!(commits.least >= 260 && commits.most < 400, "{flavour}: {commits:?}");
         assert!(vitals.checkpoint_age.is_some_and(|age| (0.0..=1.0).contains(&age)), "{flavour}");
         assert_eq!(vitals.pool_bytes(), Some(128 << 20), "{flavour}");
         assert!(vitals.sessions.looks > 0, "{flavour}");

@@ -59,7 +59,7 @@ const POSTGRES: [Question; 7] = [
     Question {
         what: "pg_stat_database",
         sql: "SELECT 'database.' || key, sum(value::numeric) FROM pg_stat_database t, jsonb_each_text(to_jsonb(t)) \
-              WHERE value ~ '^[0-9.]+$' AND key <> 'datid' GROUP BY key",
+              WHERE value ~ '^[0-9]+([.][0-9]+)?$' AND key NOT IN ('datid', 'datname') GROUP BY key",
         privilege: "GRANT pg_monitor",
         versions: ALL,
     },
@@ -120,22 +120,16 @@ pub fn snapshot(connection: &mut Connection, unseen: &mut Unseen) -> Result<Snap
         if version != 0 && !(question.versions.0..=question.versions.1).contains(&version) {
             continue;
         }
-        match connection.query(question.sql) {
-            Ok(rows) => values.extend(rows.iter().filter_map(pair).take(COUNTERS_MAX)),
-            Err(error) if unseen.add(question.what, &error, question.privilege) => {}
-            Err(error) => return Err(error),
-        }
+        let rows =
+            unseen.ask(connection, question.sql, question.what, question.privilege)?.unwrap_or_default();
+        values.extend(rows.iter().filter_map(pair).take(COUNTERS_MAX));
     }
     let lacks_places =
         !["Innodb_checkpoint_age", "Innodb_redo_log_current_lsn"].iter().any(|n| values.contains_key(*n));
     if connection.dialect() == Dialect::MySql && lacks_places {
-        match connection.query("SHOW ENGINE INNODB STATUS") {
-            Ok(rows) => {
-                values.extend(rows.iter().filter_map(|row| row.get(2)?.as_deref()).flat_map(innodb_status))
-            }
-            Err(error) if unseen.add("SHOW ENGINE INNODB STATUS", &error, "GRANT PROCESS ON *.*") => {}
-            Err(error) => return Err(error),
-        }
+        let sql = "SHOW ENGINE INNODB STATUS";
+        let rows = unseen.ask(connection, sql, sql, "GRANT PROCESS ON *.*")?.unwrap_or_default();
+        values.extend(rows.iter().filter_map(|row| row.get(2)?.as_deref()).flat_map(innodb_status));
     }
     Ok(Snapshot(values))
 }

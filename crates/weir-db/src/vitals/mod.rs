@@ -13,6 +13,7 @@ use weir_oltp::vitals::{self, Gauges, Snapshot, Vitals};
 
 use crate::connection::Connection;
 use crate::error::DbError;
+use crate::rows::Row;
 
 pub use counters::snapshot;
 pub use sessions::{ServerSession, Whose, add, sessions};
@@ -26,26 +27,45 @@ const GAUGE: Duration = Duration::from_secs(1);
 /// Sentences about it: a server may word each refusal in another way.
 const UNSEEN_MAX: usize = 50;
 
-/// What could not be read, each once, with what would let it be read.
+/// What could not be read, each once, with what would let it be read; and how many statements it took to ask.
 #[derive(Debug, Clone, Default)]
-pub struct Unseen(Vec<String>);
+pub struct Unseen {
+    sentences: Vec<String>,
+    asked: u64,
+}
 
 impl Unseen {
+    /// The rows of a statement; `None` where the server refuses it, which is noted.
+    fn ask(
+        &mut self,
+        connection: &mut Connection,
+        sql: &str,
+        what: &str,
+        privilege: &str,
+    ) -> Result<Option<Vec<Row>>, DbError> {
+        self.asked += 1;
+        match connection.query(sql) {
+            Ok(rows) => Ok(Some(rows)),
+            Err(error) if self.add(what, &error, privilege) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Notes that `what` was refused. A lost connection is no refusal.
     fn add(&mut self, what: &str, error: &DbError, privilege: &str) -> bool {
         let DbError::Server(refused) = error else { return false };
         let denied = matches!(refused.number, 1044 | 1142 | 1227) || refused.sqlstate == "42501";
         let help = if denied { format!("; `{privilege}` shows it") } else { String::new() };
         let sentence = format!("{what}: {refused}{help}");
-        if !self.0.contains(&sentence) && self.0.len() < UNSEEN_MAX {
-            self.0.push(sentence);
+        if !self.sentences.contains(&sentence) && self.sentences.len() < UNSEEN_MAX {
+            self.sentences.push(sentence);
         }
         true
     }
 
     /// The sentences.
     pub fn sentences(&self) -> &[String] {
-        &self.0
+        &self.sentences
     }
 }
 
@@ -55,6 +75,8 @@ pub struct Watch {
     variables: BTreeMap<String, String>,
     begun: Instant,
     first: Snapshot,
+    /// Statements that this side had asked when the first counters were read.
+    asked_before: u64,
     gauged: Instant,
     gauges: Gauges,
     sessions: Sessions,
@@ -78,6 +100,7 @@ impl Watch {
             variables,
             begun: now,
             first: Snapshot::default(),
+            asked_before: unseen.asked,
             gauged: now,
             gauges: Gauges::default(),
             sessions: Sessions::default(),
@@ -143,7 +166,8 @@ impl Watch {
             dirty: self.gauges.dirty(),
             sessions: self.sessions,
             cost_ns: u64::try_from(self.busy.as_nanos()).unwrap_or(u64::MAX),
-            unseen: self.unseen.0,
+            own_statements: self.unseen.asked - self.asked_before,
+            unseen: self.unseen.sentences,
         })
     }
 }

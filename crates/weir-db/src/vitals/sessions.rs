@@ -153,9 +153,10 @@ pub(super) fn check_privilege(connection: &mut Connection, unseen: &mut Unseen) 
     if connection.dialect() == Dialect::MySql {
         return Ok(());
     }
+    unseen.asked += 1;
     let rows = connection.query("SELECT pg_has_role(current_user, 'pg_read_all_stats', 'usage')")?;
     if rows.first().is_some_and(|row| text(row, 0) == "f") {
-        unseen.0.push("waits of others' sessions; `GRANT pg_monitor` shows them".to_string());
+        unseen.sentences.push("waits of others' sessions; `GRANT pg_monitor` shows them".to_string());
     }
     Ok(())
 }
@@ -166,6 +167,7 @@ pub(super) fn look(
     sum: &mut Sessions,
     unseen: &mut Unseen,
 ) -> Result<bool, DbError> {
+    unseen.asked += 1;
     match sessions(connection, Whose::AtWork, &mut |thread| (thread, None)) {
         Ok(sessions) => add(sum, &sessions),
         Err(error) if unseen.add("what sessions wait for", &error, "GRANT PROCESS ON *.*") => {

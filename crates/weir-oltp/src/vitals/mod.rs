@@ -120,6 +120,9 @@ impl Gauges {
     }
 }
 
+/// Pages that sessions of PostgreSQL wrote themselves, from 16 on.
+const BACKEND_WRITES: &str = "io.client backend.writes";
+
 /// What happened between two snapshots, in the words of both families.
 pub fn counters(dialect: Dialect, earlier: &Snapshot, later: &Snapshot) -> Counters {
     let difference = Difference { earlier, later };
@@ -144,15 +147,15 @@ pub fn counters(dialect: Dialect, earlier: &Snapshot, later: &Snapshot) -> Count
             page_writes: sum(&[
                 "bgwriter.buffers_checkpoint",
                 "bgwriter.buffers_clean",
-                "bgwriter.buffers_backend",
                 "checkpointer.buffers_written",
-                "io.client backend.writes",
+                // 16 has both, and counts the same writes in both.
+                if later.get(BACKEND_WRITES).is_some() { BACKEND_WRITES } else { "bgwriter.buffers_backend" },
             ]),
             log_bytes: count("wal.insert_lsn").or(count("wal.wal_bytes")),
             lock_waits: None,
             deadlocks: count("database.deadlocks"),
             // Before 16 a backend's extensions of files are in it.
-            free_page_waits: count("io.client backend.writes").or(count("bgwriter.buffers_backend")),
+            free_page_waits: count(BACKEND_WRITES).or(count("bgwriter.buffers_backend")),
             log_waits: count("wal.wal_buffers_full"),
             forced_checkpoints: count("bgwriter.checkpoints_req").or(count("checkpointer.num_requested")),
             log_page_images: count("wal.wal_fpi"),
@@ -183,6 +186,19 @@ impl Difference<'_> {
     }
 }
 
+/// MySQL's counts of statements that write rows.
+const WRITES: [&str; 9] = [
+    "Com_insert",
+    "Com_insert_select",
+    "Com_update",
+    "Com_update_multi",
+    "Com_delete",
+    "Com_delete_multi",
+    "Com_replace",
+    "Com_replace_select",
+    "Com_load",
+];
+
 /// A server watched for a while. Holds neither password nor text of statements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Vitals {
@@ -208,8 +224,26 @@ pub struct Vitals {
     pub sessions: Sessions,
     /// Time that looking took, waits for the server included.
     pub cost_ns: u64,
+    /// Statements that the looking itself asked between the snapshots: they are in the counters. 0 in older records.
+    #[serde(default)]
+    pub own_statements: u64,
     /// Sentences: what could not be seen, and what would let it be seen.
     pub unseen: Vec<String>,
+}
+
+/// Transactions that ended, as far as a server tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commits {
+    /// At least so many.
+    pub least: u64,
+    /// At most so many.
+    pub most: u64,
+}
+
+impl Commits {
+    fn exactly(n: u64) -> Commits {
+        Commits { least: n, most: n }
+    }
 }
 
 impl Vitals {
@@ -228,19 +262,29 @@ impl Vitals {
         count as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
-    /// Transactions that ended; single statements under autocommit are transactions. MySQL counts COMMIT statements
-    /// and, in its handlers, two commits for one transaction that is in the binary log as well.
-    pub fn commits(&self) -> Option<u64> {
+    /// Transactions that ended; single statements under autocommit are transactions. MySQL counts COMMIT and writing
+    /// statements, not which of these were transactions of their own; and, in its handlers, two commits for one
+    /// transaction that is in the binary log as well.
+    pub fn commits(&self) -> Option<Commits> {
         let difference = self.difference();
         match self.dialect {
             Dialect::MySql => {
-                let writes = ["Com_insert", "Com_update", "Com_delete", "Com_replace", "Com_load"];
-                let statements = difference.sum(&writes).unwrap_or(0);
+                let writes = difference.sum(&WRITES).unwrap_or(0);
                 let explicit = difference.count("Com_commit")?;
-                Some(if explicit > 0 { explicit } else { statements })
+                let least = if explicit > 0 { explicit } else { writes };
+                Some(Commits { least, most: explicit + writes })
             }
-            Dialect::Postgres => difference.count("database.xact_commit"),
+            Dialect::Postgres => self.requests().map(Commits::exactly),
         }
+    }
+
+    /// What clients asked for, this looking left out: statements of MySQL, transactions of PostgreSQL.
+    pub fn requests(&self) -> Option<u64> {
+        let name = match self.dialect {
+            Dialect::MySql => "Questions",
+            Dialect::Postgres => "database.xact_commit",
+        };
+        Some(self.difference().count(name)?.saturating_sub(self.own_statements))
     }
 
     /// Share of page requests that the buffer pool answered, 0 to 1.

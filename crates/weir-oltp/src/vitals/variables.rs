@@ -3,11 +3,12 @@
 use crate::Dialect;
 
 /// Of MySQL and MariaDB.
-const MYSQL: [&str; 32] = [
+const MYSQL: [&str; 33] = [
     "binlog_format",
     "datadir",
     "innodb_adaptive_flushing",
     "innodb_buffer_pool_size",
+    "innodb_buffer_pool_size_max",
     "innodb_change_buffering",
     "innodb_doublewrite",
     "innodb_flush_log_at_trx_commit",

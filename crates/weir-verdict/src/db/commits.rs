@@ -1,6 +1,6 @@
 //! Whether a commit survives a crash, and what it costs in syncs.
 
-use super::{Judged, View, is_memory};
+use super::{Judged, View, is_memory, span};
 use crate::doctor::{Grade, Statement};
 use crate::view::fact;
 use weir_core::units::per_second;
@@ -77,10 +77,18 @@ fn never_syncs(view: &View) -> bool {
 /// Several commits in one sync is what makes many sessions fast.
 fn syncs(view: &View) -> Option<Statement> {
     let syncs = view.counters.syncs.filter(|_| view.is_loaded())?;
-    let each = syncs as f64 / view.transactions().max(1) as f64;
+    let commits = view.vitals.commits().filter(|commits| commits.most > 0)?;
+    let each = |transactions: u64| syncs as f64 / transactions.max(1) as f64;
+    let (least, most) = (each(commits.most), each(commits.least));
+    let of = span(least, most, &[format!("{least:.2}"), format!("{most:.2}")]);
     let rate = per_second(view.rate(Some(syncs)));
     let text = format!(
-        "{each:.2} syncs a transaction ({rate} syncs/s) by the server's own count; the kernel's were not watched."
+        "{of} syncs a transaction ({rate} syncs/s) by the server's own count; the kernel's were not watched."
     );
-    Some(Statement::new(text, Vec::new()))
+    let mut statement = Statement::new(text, Vec::new());
+    if commits.least != commits.most {
+        statement.text +=
+            " The server does not count which writing statements were transactions of their own.";
+    }
+    Some(statement)
 }

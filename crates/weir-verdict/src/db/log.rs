@@ -1,7 +1,7 @@
 //! Redo log, WAL and checkpoints: does the log hold enough for flushing to take its time?
 
 use super::{DbAdvice, Judged, View};
-use crate::doctor::{Grade, Statement};
+use crate::doctor::{Evidence, Grade, Statement};
 use crate::view::{fact, percent};
 use weir_core::units::Bytes;
 
@@ -30,20 +30,20 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
             format!("the oldest checkpoint reached {} of what the log holds", percent(age.unwrap_or(0.0)))
         };
         let text = format!("The log is too small for this load: {seen}, and sessions pay for the flushing.");
-        statements.push(Statement::new(text, vec![fact(variable, Bytes(capacity).to_string())]));
+        statements.push(Statement::new(text, evidence(view, variable, capacity)));
         Grade::Poor
     } else if is_small {
         let text = format!(
             "The log holds {:.0} minutes of this load; an hour leaves flushing its time.",
             capacity as f64 / per_second / 60.0
         );
-        statements.push(Statement::new(text, vec![fact(variable, Bytes(capacity).to_string())]));
+        statements.push(Statement::new(text, evidence(view, variable, capacity)));
         Grade::Fair
     } else {
         let aged =
             age.map_or(String::new(), |age| format!("; the oldest checkpoint was at {} of it", percent(age)));
         let text = format!("The log of {} is large enough{aged}.", Bytes(capacity));
-        statements.push(Statement::new(text, vec![fact(variable, Bytes(capacity).to_string())]));
+        statements.push(Statement::new(text, evidence(view, variable, capacity)));
         Grade::Good
     };
     if waits > 0 {
@@ -63,8 +63,22 @@ fn capacity(view: &View) -> Option<(&'static str, u64)> {
     if let Some(capacity) = view.size("innodb_redo_log_capacity") {
         return Some(("innodb_redo_log_capacity", capacity));
     }
-    let files = view.size("innodb_log_files_in_group").unwrap_or(1).max(1);
-    Some(("innodb_log_file_size", view.size("innodb_log_file_size")? * files))
+    Some(("innodb_log_file_size", view.size("innodb_log_file_size")? * files(view)))
+}
+
+fn evidence(view: &View, variable: &str, capacity: u64) -> Vec<Evidence> {
+    let files = if variable == "innodb_log_file_size" { files(view) } else { 1 };
+    let of = if files > 1 {
+        format!("{} × {files} files", Bytes(capacity / files))
+    } else {
+        Bytes(capacity).to_string()
+    };
+    vec![fact(variable, of)]
+}
+
+/// How many files of innodb_log_file_size the log is made of.
+fn files(view: &View) -> u64 {
+    view.size("innodb_log_files_in_group").unwrap_or(1).max(1)
 }
 
 fn larger(view: &View, variable: &str, capacity: u64, hour: f64) -> Option<DbAdvice> {
@@ -76,7 +90,8 @@ fn larger(view: &View, variable: &str, capacity: u64, hour: f64) -> Option<DbAdv
     // MariaDB resizes its log at run time from 10.9 on; before, and in MySQL before 8.0.30, the file is made at a start.
     let restart = variable == "innodb_log_file_size"
         && !(view.is_mariadb() && is_at_least(&view.vitals.version, 10, 9));
-    let value = if view.is_postgres() { format!("{gib}GB") } else { (gib << 30).to_string() };
+    let each = if variable == "innodb_log_file_size" { (gib << 30) / files(view) } else { gib << 30 };
+    let value = if view.is_postgres() { format!("{gib}GB") } else { each.to_string() };
     let why = format!(
         "an hour of this load writes {} of log; checkpoints then come by time, and pages are written once instead of \
          often",
@@ -91,8 +106,8 @@ fn buffer(view: &View, waits: u64) -> Option<DbAdvice> {
     } else {
         ("innodb_log_buffer_size", (2 * view.size("innodb_log_buffer_size")?).to_string())
     };
-    // MySQL 8.0 sets it at run time, MariaDB and PostgreSQL at a start.
-    let restart = view.is_postgres() || view.is_mariadb();
+    // MySQL 8.0 sets it at run time, its older versions, MariaDB and PostgreSQL at a start.
+    let restart = view.is_postgres() || view.is_mariadb() || !is_at_least(&view.vitals.version, 8, 0);
     let why = format!("sessions waited {waits} times for space in it");
     view.advise(variable, &doubled, restart, why, "that much memory")
 }

@@ -25,8 +25,10 @@ use weir_oltp::vitals::{Vitals, bytes};
 /// Value of [`Examination::schema`] and [`DbReport::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.db-doctor/1";
 
-/// Fewer transactions than this tell nothing of how a server does under its load.
-const TRANSACTIONS_MIN: u64 = 100;
+/// Fewer statements or transactions than this tell nothing of how a server does under its load.
+const REQUESTS_MIN: u64 = 100;
+/// Two figures that differ by less than this factor are printed as one.
+const ALIKE: f64 = 1.05;
 
 /// What was seen of a server, before anything is concluded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,13 +139,14 @@ impl<'a> View<'a> {
         count.map_or(0.0, |count| self.vitals.per_second(count))
     }
 
-    fn transactions(&self) -> u64 {
-        self.vitals.commits().unwrap_or(0)
+    /// What clients asked for: statements of MySQL, transactions of PostgreSQL.
+    fn requests(&self) -> u64 {
+        self.vitals.requests().unwrap_or(0)
     }
 
     /// Whether it worked enough for its counters to mean something.
     fn is_loaded(&self) -> bool {
-        self.transactions() >= TRANSACTIONS_MIN
+        self.requests() >= REQUESTS_MIN
     }
 
     /// Advice with the commands that the server's family takes; `value` as one would type it.
@@ -273,8 +276,9 @@ fn facts(view: &View) -> Vec<Fact> {
     let counters = &view.counters;
     let mut rows = vec![row("server", format!("{} at {}", vitals.version, view.exam.place), "")];
     rows.extend(view.exam.data_dir.as_ref().map(|dir| row("data", dir.clone(), "datadir")));
+    let statements = vitals.requests().filter(|_| !view.is_postgres());
     let rates = [
-        (vitals.commits(), "transactions/s"),
+        (statements, "statements/s"),
         (counters.syncs, "syncs/s"),
         (counters.page_reads, "page reads/s"),
         (counters.page_writes, "page writes/s"),
@@ -283,6 +287,11 @@ fn facts(view: &View) -> Vec<Fact> {
         .into_iter()
         .filter_map(|(count, unit)| Some(format!("{} {unit}", per_second(vitals.per_second(count?)))))
         .collect();
+    if let Some(commits) = vitals.commits() {
+        let rate = |count| per_second(vitals.per_second(count));
+        let of = span(commits.least as f64, commits.most as f64, &[rate(commits.least), rate(commits.most)]);
+        load.insert(0, format!("{of} transactions/s"));
+    }
     load.extend(counters.log_bytes.map(|n| format!("log {}", megabytes_per_second(vitals.per_second(n)))));
     rows.push(row(
         "its load",
@@ -301,6 +310,11 @@ fn facts(view: &View) -> Vec<Fact> {
     }
     rows.extend(device(view).map(|value| row("device load", value, "/proc/diskstats")));
     rows
+}
+
+/// Two figures as `A to B`, or one where they are alike.
+fn span(least: f64, most: f64, words: &[String; 2]) -> String {
+    if most <= least * ALIKE { words[1].clone() } else { format!("{} to {}", words[0], words[1]) }
 }
 
 fn device(view: &View) -> Option<String> {
@@ -350,9 +364,10 @@ fn caveats(view: &View) -> Vec<String> {
     let mut caveats = Vec::new();
     if !view.is_loaded() {
         caveats.push(format!(
-            "the server did {} transactions in {}: findings that depend on load are missing; repeat it while \
-             the server works",
-            view.transactions(),
+            "clients asked for {} {} in {}: findings that depend on load are missing; repeat it while the \
+             server works",
+            view.requests(),
+            if view.is_postgres() { "transactions" } else { "statements" },
             Nanos(view.vitals.elapsed_ns)
         ));
     }

@@ -57,5 +57,8 @@ fn larger(view: &View, name: &str, pool: u64) -> Option<DbAdvice> {
     let value = if view.is_postgres() { format!("{mebibytes}MB") } else { (mebibytes << 20).to_string() };
     let why =
         format!("reads wait for storage, and {} of memory are available", Bytes(memory.available_bytes));
-    view.advise(name, &value, view.is_postgres(), why, "that much memory, which nothing else can have")
+    // Some versions of MariaDB have room for as much as they were started with.
+    let is_beyond = view.size("innodb_buffer_pool_size_max").is_some_and(|most| most > 0 && size > most);
+    let restart = view.is_postgres() || is_beyond;
+    view.advise(name, &value, restart, why, "that much memory, which nothing else can have")
 }

@@ -64,11 +64,48 @@ fn an_idle_server_is_judged_by_its_settings_alone() {
     let report = report(server(
         Dialect::MySql,
         &MARIADB,
-        &[("Com_commit", 3.0), ("Innodb_buffer_pool_pages_flushed", 0.0)],
+        &[("Questions", 9.0), ("Com_commit", 3.0), ("Innodb_buffer_pool_pages_flushed", 0.0)],
     ));
     assert_eq!(report.headline.grade, Grade::Good);
-    assert!(report.caveats[0].contains("did 3 transactions in 60"), "{:?}", report.caveats);
+    assert!(report.caveats[0].contains("asked for 9 statements in 60"), "{:?}", report.caveats);
     assert!(report.findings.iter().all(|finding| finding.topic != "Buffer pool"));
+}
+
+#[test]
+fn looking_at_a_server_is_not_its_load() {
+    for (dialect, variables, counts) in
+        [(Dialect::MySql, &MARIADB[..], &CALM[..]), (Dialect::Postgres, &POSTGRES, &CALM_POSTGRES)]
+    {
+        let mut exam = server(dialect, variables, counts);
+        exam.vitals.own_statements = exam.vitals.requests().unwrap() - 7;
+        let report = report(exam);
+        assert!(report.caveats[0].contains("asked for 7"), "{:?}", report.caveats);
+        assert!(report.headline.text.contains("settings are in order"), "{}", report.headline.text);
+    }
+}
+
+#[test]
+fn a_server_without_transactions_of_its_clients_own_is_at_work_all_the_same() {
+    let durability = |grew: &[(&str, f64)]| {
+        let report = report(server(Dialect::MySql, &MARIADB, &with(&CALM, grew)));
+        assert!(report.findings.iter().any(|finding| finding.topic == "Buffer pool"), "{grew:?}");
+        let of = report.findings.into_iter().find(|finding| finding.topic == "Durability").unwrap();
+        let load = report.facts.into_iter().find(|fact| fact.label == "its load").unwrap().value;
+        (of.statements.last().unwrap().text.clone(), load)
+    };
+    // Who commits explicitly beside many that do not says little of how many transactions there are.
+    let (syncs, load) = durability(&[("Com_commit", 300.0), ("Com_update", 29_700.0)]);
+    assert!(
+        syncs.starts_with("1.00 to 100.00 syncs a transaction") && syncs.contains("does not count"),
+        "{syncs}"
+    );
+    assert!(load.starts_with("5.00 to 500 transactions/s, 4,000 statements/s"), "{load}");
+    let (syncs, load) = durability(&[("Com_commit", 0.0), ("Com_insert", 30_000.0)]);
+    assert!(syncs.starts_with("1.00 syncs a transaction") && !syncs.contains("does not count"), "{syncs}");
+    assert!(load.starts_with("500 transactions/s, "), "{load}");
+    // Reads alone.
+    let (syncs, _) = durability(&[("Com_commit", 0.0)]);
+    assert!(syncs.starts_with("By its settings"), "{syncs}");
 }
 
 #[test]
@@ -116,6 +153,13 @@ fn a_log_that_is_too_small_is_found() {
         &["innodb_log_file_size"],
     );
 
+    // A log of several files: the variable is the size of one.
+    let two = set(&MARIADB, ("innodb_log_files_in_group", "2"));
+    let report_of = report(server(Dialect::MySql, &two, &busy));
+    assert_eq!(report_of.advice[0].proposed, (2u64 << 30).to_string());
+    let of = report_of.findings.iter().find(|finding| finding.topic == "Log").unwrap();
+    assert_eq!(of.statements[0].evidence[0].figure, "96 MiB × 2 files", "{of:?}");
+
     let forced = with(&CALM_POSTGRES, &[("wal.insert_lsn", 60.0 * 1e6), ("bgwriter.checkpoints_req", 4.0)]);
     let exam = server(Dialect::Postgres, &POSTGRES, &forced);
     assert_eq!(
@@ -140,6 +184,10 @@ fn a_pool_that_is_too_small_is_found() {
     let exam = server(Dialect::MySql, &MARIADB, &misses);
     assert_eq!(report(exam.clone()).advice[0].proposed, (256u64 << 20).to_string());
     check(exam, "Buffer pool", Some(Grade::Poor), "do not fit", &["innodb_buffer_pool_size"]);
+    let room = set(&MARIADB, ("innodb_buffer_pool_size_max", "134217728"));
+    for (variables, restart) in [(&MARIADB[..], false), (&room, true)] {
+        assert_eq!(report(server(Dialect::MySql, variables, &misses)).advice[0].restart, restart);
+    }
     let misses = with(&CALM_POSTGRES, &[("database.blks_read", 2e5)]);
     let exam = server(Dialect::Postgres, &POSTGRES, &misses);
     assert!(report(exam.clone()).advice[0].restart);
@@ -171,7 +219,11 @@ fn flushing_at_its_allowance_is_told_from_flushing_that_has_room() {
 fn waits_have_shares_and_locks_a_grade() {
     for (waits, grade, words) in [
         (&[(Wait::Lock, 60), (Wait::Cpu, 40)][..], Some(Grade::Poor), "each other's rows (60 %"),
-        (&[(Wait::Commit, 70), (Wait::Cpu, 30)], None, "commit 70 %, processor 30 %"),
+        (
+            &[(Wait::Commit, 70), (Wait::Cpu, 30)],
+            None,
+            "commit 70 %, processor, reads or latches, not told apart 30 %",
+        ),
     ] {
         let mut exam = server(Dialect::MySql, &MARIADB, &CALM);
         exam.vitals.sessions.waits = waits.iter().copied().collect();

@@ -13,6 +13,12 @@ const NAMED: f64 = 0.05;
 const LOCKS_FAIR: f64 = 0.2;
 const LOCKS_POOR: f64 = 0.5;
 
+/// MySQL's list of sessions does not tell who reads or waits for a latch from who runs: that takes a look at its threads.
+fn name(view: &View, wait: Wait) -> &'static str {
+    let is_told = view.is_postgres() || !view.vitals.sessions.off_cpu.is_empty();
+    if wait == Wait::Cpu && !is_told { "processor, reads or latches, not told apart" } else { wait.name() }
+}
+
 pub(super) fn judge(view: &View) -> Option<Judged> {
     let sessions = &view.vitals.sessions;
     let n = sessions.samples();
@@ -25,7 +31,7 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
     let named: Vec<String> = shares
         .iter()
         .filter(|(_, share)| *share >= NAMED)
-        .map(|(wait, share)| format!("{} {}", wait.name(), percent(*share)))
+        .map(|(wait, share)| format!("{} {}", name(view, *wait), percent(*share)))
         .collect();
     let evidence =
         Evidence { source: "fact:sessions".to_string(), figure: format!("{n} samples"), n, interval: None };
