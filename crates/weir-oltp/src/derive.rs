@@ -36,7 +36,7 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
         script_path: raw.script_path.clone(),
         server: raw.server.clone(),
         elapsed_ns: raw.elapsed_ns,
-        queries: queries(&statements, raw.elapsed_ns),
+        queries: queries(raw, &statements),
         errors: errors(raw, transactions.count),
         connections: connections(raw),
         transactions,
@@ -120,17 +120,21 @@ fn statements(raw: &OltpRecord) -> (BTreeMap<Kind, KindResult>, Option<f64>) {
     (all().map(with_share).collect(), closed.then(|| 1.0 - of_statements / whole))
 }
 
-fn queries(statements: &BTreeMap<Kind, KindResult>, elapsed_ns: u64) -> Queries {
+fn queries(raw: &OltpRecord, statements: &BTreeMap<Kind, KindResult>) -> Queries {
     let mut queries = Queries::default();
     for (kind, of) in statements {
         match kind.tally() {
             Some(Tally::Read) => queries.read += of.count,
-            Some(Tally::Write) => queries.write += of.count,
+            Some(Tally::Write) => {
+                let empty = raw.kinds.get(kind).map_or(0, |of| of.empty).min(of.count);
+                queries.write += of.count - empty;
+                queries.other += empty;
+            }
             Some(Tally::Other) => queries.other += of.count,
             None => {}
         }
     }
-    Queries { per_second: per_second(queries.total(), elapsed_ns), ..queries }
+    Queries { per_second: per_second(queries.total(), raw.elapsed_ns), ..queries }
 }
 
 fn errors(raw: &OltpRecord, transactions: u64) -> Errors {
