@@ -7,6 +7,7 @@ mod privileges;
 use std::path::PathBuf;
 
 use weir_oltp::Dialect;
+use weir_oltp::vitals::is_mariadb;
 
 use crate::connection::Connection;
 use crate::error::DbError;
@@ -22,8 +23,13 @@ pub use privileges::{Missing, Need, missing};
 pub fn closed_to_writes(connection: &mut Connection) -> Result<Option<String>, DbError> {
     match connection.dialect() {
         Dialect::MySql => {
-            // The older word is understood by all, the newer one by most; either needs a privilege of its own.
-            for question in ["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"] {
+            // Each needs a privilege of its own. MariaDB may have several connections to a primary, with names, and shows
+            // only the one without where not asked for all.
+            let questions = match is_mariadb(connection.version()) {
+                true => ["SHOW ALL SLAVES STATUS", "SHOW SLAVE STATUS"],
+                false => ["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"],
+            };
+            for question in questions {
                 match connection.query(question) {
                     Ok(rows) if rows.is_empty() => break,
                     Ok(_) => {

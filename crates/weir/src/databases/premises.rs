@@ -84,20 +84,31 @@ impl Premises {
         Err(Lacking { what, hint: Some("`weir db prepare` makes it".to_string()) }.into())
     }
 
+    /// Refuses servers that take no writes.
+    pub fn refuse_closed(&self) -> anyhow::Result<()> {
+        self.login.servers.iter().try_for_each(|server| self.open(server).map(drop))
+    }
+
+    /// A connection to a server that takes writes, and whether the database is there.
+    fn open(&self, server: &Server) -> anyhow::Result<(Connection, bool)> {
+        let (mut connection, exists) = match Connection::open(server) {
+            Ok(connection) => (connection, true),
+            Err(error) if database::is_missing(&error) => (outside(server, &self.login)?, false),
+            Err(error) => return Err(server::not_connected(error, &self.login)),
+        };
+        let closed = database::closed_to_writes(&mut connection).map_err(|e| asking(e, server))?;
+        if let Some(why) = closed {
+            let what = format!("{} is not written to: {why}", server.place);
+            let hint = "name the primary; reading scripts (read_only, point_select) run here".to_string();
+            return Err(Lacking { what, hint: Some(hint) }.into());
+        }
+        Ok((connection, exists))
+    }
+
     /// Refuses servers that take no writes, and databases that hold something else than a workload's tables.
     pub fn refuse_foreign(&self) -> anyhow::Result<()> {
         for server in &self.login.servers {
-            let (mut connection, exists) = match Connection::open(server) {
-                Ok(connection) => (connection, true),
-                Err(error) if database::is_missing(&error) => (outside(server, &self.login)?, false),
-                Err(error) => return Err(server::not_connected(error, &self.login)),
-            };
-            let closed = database::closed_to_writes(&mut connection).map_err(|e| asking(e, server))?;
-            if let Some(why) = closed {
-                let what = format!("{} is not written to: {why}", server.place);
-                let hint = "name the primary; reading scripts (read_only, point_select) run here".to_string();
-                return Err(Lacking { what, hint: Some(hint) }.into());
-            }
+            let (mut connection, exists) = self.open(server)?;
             if exists {
                 refuse_others(&mut connection, server)?;
             }

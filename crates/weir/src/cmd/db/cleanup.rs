@@ -19,6 +19,7 @@ pub fn run(args: CleanupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
         say!("weir: {} has no database `{}`: nothing to remove", server.place, server.database);
         return Ok(Outcome::Done);
     }
+    premises.refuse_closed()?;
     premises.refuse_unprivileged(Need::Cleanup)?;
     let servers = premises.login.servers.clone();
     // Its connection would keep PostgreSQL from removing the database.
