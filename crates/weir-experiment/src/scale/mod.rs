@@ -23,6 +23,11 @@ const DESCRIBES: f64 = 0.15;
 /// More than in proportion by this factor is no noise.
 const SUPERLINEAR: f64 = 1.1;
 
+/// Whether every trial of a number of connections gave a figure.
+fn is_whole(arm: &ArmSummary) -> bool {
+    arm.trials > 0 && arm.spoilt == 0
+}
+
 /// A scale under way.
 #[derive(Debug, Clone)]
 pub struct Scale {
@@ -71,6 +76,14 @@ impl Scale {
 
     fn remarks(&self, arms: &[ArmSummary], best: usize, fit: Option<(ScalabilityLaw, f64)>) -> Vec<String> {
         let mut remarks = Vec::new();
+        remarks.extend(arms.iter().filter(|arm| arm.spoilt > 0).map(|arm| {
+            format!(
+                "With {} {} of {} trials were aborted or failed: it is not among those that do most.",
+                arm.label,
+                arm.spoilt,
+                arm.spoilt + arm.trials
+            )
+        }));
         remarks.extend(self.superlinear(arms));
         remarks.push(law_in_words(fit));
         if best + 1 == arms.len() {
@@ -146,13 +159,15 @@ impl Design for Scale {
         let arms = judge.summaries(&self.plan.arms);
         let rate = |arm: usize| arms[arm].values.get(&Metric::Rate).copied();
         let best = (0..arms.len())
-            .filter(|arm| arms[*arm].trials > 0)
+            .filter(|arm| is_whole(&arms[*arm]))
             .max_by(|a, b| rate(*a).unwrap_or(0.0).total_cmp(&rate(*b).unwrap_or(0.0)));
         let Some((best, highest)) = best.and_then(|best| Some((best, rate(best)?))) else {
             return Finding { headline: "Nothing was measured.".to_string(), arms, ..Finding::default() };
         };
-        let fewest =
-            (0..=best).find(|arm| rate(*arm).is_some_and(|rate| rate >= highest * AS_GOOD)).unwrap_or(best);
+        let fewest = (0..=best)
+            .filter(|arm| is_whole(&arms[*arm]))
+            .find(|arm| rate(*arm).is_some_and(|rate| rate >= highest * AS_GOOD))
+            .unwrap_or(best);
         let n = |arm: usize| connections(&self.plan.arms[arm]);
         let interval = arms[best].intervals.get(&Metric::Rate);
         let interval = interval
@@ -264,6 +279,28 @@ mod tests {
         assert_eq!(finding.law, Some(fitted));
         assert_eq!(scale.remaining(), 0);
         assert_eq!(scale.schedule.observations.len(), 21);
+    }
+
+    /// One good trial beside two that failed is no highest rate.
+    #[test]
+    fn numbers_whose_trials_failed_are_not_named() {
+        let mut scale = Scale::new(plan(&[1, 2, 4])).unwrap();
+        let mut of_four = 0;
+        while let Some(proposal) = scale.propose(u64::MAX) {
+            let n = connections(&scale.plan.arms[proposal.arm]);
+            of_four += u32::from(n == 4);
+            let rate = 500.0 * f64::from(n);
+            let outcome = if n == 4 && of_four > 1 {
+                Outcome::Failed { why: "too many connections".to_string() }
+            } else {
+                let values = [(Metric::Rate, rate)].into();
+                Outcome::Measured(Measures { values, operations: rate as u64, ..Measures::default() })
+            };
+            scale.observe(&Observation { proposal, outcome });
+        }
+        let finding = scale.finding();
+        assert!(finding.headline.contains("2 connections do most"), "{}", finding.headline);
+        assert!(finding.remarks.iter().any(|r| r.contains("2 of 3 trials")), "{:?}", finding.remarks);
     }
 
     #[test]

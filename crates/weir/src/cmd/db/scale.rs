@@ -12,7 +12,7 @@ use crate::failure::{Outcome, Usage};
 const REPEATS: u32 = 3;
 
 /// Runs the command.
-pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
+pub fn run(mut args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let mut ladder = args.ladder;
     ladder.sort_unstable();
     ladder.dedup();
@@ -20,6 +20,8 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         let what = "scale tries several numbers of connections, but --threads gives one".to_string();
         return Err(Usage { what, hint: Some("name them with --ladder 1,2,4,8".to_string()) }.into());
     }
+    // Some workloads have a table for each connection: the server and its tables are made for the most of them.
+    args.common.workload.course.threads = ladder.last().copied();
     let stop = stop_on_signals()?;
     let ground = ground(&args.common, Script::ReadWrite, &stop)?;
     let trials = &args.common.trials;
