@@ -22,7 +22,7 @@ mod words;
 pub use bottleneck::judge;
 pub use bounds::Bounds;
 pub use diagnosis::{Candidate, Confidence, Diagnosis, Limit};
-pub use elasticity::{held, tested};
+pub use elasticity::{Pair, held, tested};
 pub use evidence::{Evidence, Load};
 pub use profile::{Part, Profile};
 pub use tested::{Change, Tested};

@@ -3,7 +3,7 @@
 use weir_cli::signals::stop_on_signals;
 use weir_core::units::Nanos;
 use weir_db::sandbox::SandboxSpec;
-use weir_oltp::limits::{Change, Evidence, Tested, judge, tested};
+use weir_oltp::limits::{Change, Evidence, Pair, Tested, judge, tested};
 use weir_oltp::record::KIND;
 use weir_oltp::{OltpRecord, OltpSpec};
 use weir_record::Body;
@@ -14,6 +14,7 @@ use crate::failure::{Outcome, Usage};
 use crate::output::{Format, print_for, render};
 use crate::progress::StepLine;
 use crate::session::{Session, save};
+use crate::settings::bench::usage;
 use crate::settings::db::workload::spec;
 
 /// The first second of every trial is run and not counted.
@@ -42,13 +43,13 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let variables = place.variables();
     let mut record = trials.watched(&spec, &place.server())?;
     record.server.variables = variables;
-    let found = if !changes.is_empty() && record.error.is_none() && stop.requested().is_none() {
-        test(&args, &spec, &changes, &trials, &mut place, &mut line, &record)?
-    } else {
-        Vec::new()
-    };
-    if let Some(watched) = &mut record.watched {
-        watched.tested = found;
+    let mut refused = None;
+    if !changes.is_empty() && record.error.is_none() && stop.requested().is_none() {
+        let (found, ended) = test(&args, &spec, &changes, &trials, &mut place, &mut line, &record);
+        if let Some(watched) = &mut record.watched {
+            watched.tested = found;
+        }
+        refused = ended.err();
     }
     line.clear();
     let whole = session.record_of(Body::Oltp(Box::new(record)), &stop);
@@ -57,6 +58,9 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     if let Some(error) = whole.body.failure() {
         say!("error: {error}");
         return Ok(Outcome::WorkloadFailed);
+    }
+    if let Some(error) = refused {
+        return Err(error.context("the changes were not tested to the end"));
     }
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
 }
@@ -97,6 +101,7 @@ fn checked(args: &Args) -> anyhow::Result<OltpSpec> {
         let what = format!("--trial {}: an interval needs {TRIAL_MIN}", args.trial);
         return Err(wrong(what, "seconds are what it stands on").into());
     }
+    weir_oltp::validate::spec(&spec).map_err(usage)?;
     Ok(spec)
 }
 
@@ -107,8 +112,10 @@ fn rounds(args: &Args, changes: usize) -> u32 {
     args.pairs.unwrap_or(fit.clamp(PAIRS_MIN, PAIRS_MOST))
 }
 
-/// Runs in rounds: one without a change, then one with each. The first place in a round goes around, so that a
-/// drift falls on all alike.
+/// Runs with each change, and those without that belong to them.
+type Tries = Vec<(Change, Vec<Pair>)>;
+
+/// Tests changes in rounds, and judges what there is of them: also where the user, or an error, ends it before its time.
 fn test(
     args: &Args,
     spec: &OltpSpec,
@@ -117,12 +124,29 @@ fn test(
     place: &mut Place,
     line: &mut StepLine,
     first: &OltpRecord,
-) -> anyhow::Result<Vec<Tested>> {
-    let Some(evidence) = Evidence::of(first) else { return Ok(Vec::new()) };
-    let verdict = judge(&evidence);
+) -> (Vec<Tested>, anyhow::Result<()>) {
+    let Some(evidence) = Evidence::of(first) else { return (Vec::new(), Ok(())) };
+    let offered = changes.iter().copied().filter(|change| place.offers(*change, spec, line));
+    let mut tries: Tries = offered.map(|change| (change, Vec::new())).collect();
+    let ended = in_rounds(args, spec, trials, place, line, &mut tries);
+    // A round that was cut short has runs with some of the changes only.
+    let whole = tries.iter().map(|(_, pairs)| pairs.len()).min().unwrap_or(0);
+    tries.iter_mut().for_each(|(_, pairs)| pairs.truncate(whole));
+    let is_enough = whole >= PAIRS_MIN as usize;
+    (if is_enough { tested(&tries, &judge(&evidence), spec.seed) } else { Vec::new() }, ended)
+}
+
+/// Runs in rounds: one without a change, then one with each. The first place in a round goes around, so that a
+/// drift falls on all alike.
+fn in_rounds(
+    args: &Args,
+    spec: &OltpSpec,
+    trials: &Trials<'_>,
+    place: &mut Place,
+    line: &mut StepLine,
+    tries: &mut Tries,
+) -> anyhow::Result<()> {
     let short = OltpSpec { duration: args.trial, warmup: TRIAL_WARMUP, transactions: 0, ..spec.clone() };
-    let offered = changes.iter().copied().filter(|change| place.offers(*change, line));
-    let mut tries: Vec<_> = offered.map(|change| (change, Vec::new())).collect();
     let rounds = rounds(args, tries.len());
     if rounds < PAIRS_FEW {
         line.say(&format!(
@@ -133,16 +157,19 @@ fn test(
     for round in 0..rounds {
         line.begin(&format!("round {} of {rounds}: as it is", round + 1));
         let without = seconds(&trials.plain(&short, &place.server())?);
+        if trials.stop.requested().is_some() {
+            return Ok(());
+        }
         for nth in 0..tries.len() {
             let at = (nth + round as usize) % tries.len();
             let (change, pairs) = &mut tries[at];
-            if trials.stop.requested().is_some() {
-                return Ok(Vec::new());
-            }
             line.begin(&format!("round {} of {rounds}: {}", round + 1, change.name()));
             let with = seconds(&place.with(*change, &short, trials)?);
+            if trials.stop.requested().is_some() {
+                return Ok(());
+            }
             pairs.push((without.clone(), with));
         }
     }
-    Ok(tested(&tries, &verdict, spec.seed))
+    Ok(())
 }

@@ -11,7 +11,7 @@ use weir_db::server::Server;
 use weir_fs::Dir;
 use weir_host::Host;
 use weir_oltp::limits::Change;
-use weir_oltp::{Dialect, OltpRecord, OltpSpec};
+use weir_oltp::{Dialect, OltpRecord, OltpSpec, Script};
 
 use super::trials::Trials;
 use crate::databases::own::{fill, server_of};
@@ -70,8 +70,12 @@ impl Place {
     }
 
     /// Whether a change can be made here; says why not.
-    pub fn offers(&self, change: Change, line: &mut StepLine) -> bool {
+    pub fn offers(&self, change: Change, spec: &OltpSpec, line: &mut StepLine) -> bool {
         let why = match change {
+            Change::HalfThreads if spec.threads < 2 => Some("there is one connection only"),
+            Change::TwiceThreads if spec.script == Script::BulkInsert => {
+                Some("there is a table for each connection, and no more")
+            }
             Change::InMemory if self.memory.is_none() => Some("no copy in memory"),
             Change::HalfProcessors if Host::live().processors().is_ok_and(|n| n < 2) => {
                 Some("there is one processor only")

@@ -27,10 +27,16 @@ impl Trials<'_> {
         ran.map_err(|error| wrong(error, server))
     }
 
-    /// A run by itself.
+    /// A run by itself. One that ended in an error is no run.
     pub fn plain(&self, spec: &OltpSpec, server: &Server) -> Result<OltpRecord> {
         let servers = std::slice::from_ref(server);
-        run(spec, servers, &options(), &mut Silent, self.stop).map_err(|error| wrong(error, server))
+        let record = run(spec, servers, &options(), &mut Silent, self.stop);
+        let record = record.map_err(|error| wrong(error, server))?;
+        record
+            .error
+            .as_ref()
+            .map_or(Ok(()), |error| Err(anyhow::anyhow!("running transactions: {error}")))?;
+        Ok(record)
     }
 }
 
