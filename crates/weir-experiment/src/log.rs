@@ -45,7 +45,8 @@ pub struct Experiment {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conduct {
-    /// The folder or file whose file system and device are watched, and where floods write.
+    /// The folder or file whose file system and device are watched, and where floods write. Empty where the storage
+    /// is not seen from this machine.
     pub place: String,
     /// Run before measuring, uncounted.
     pub warmup_ns: u64,

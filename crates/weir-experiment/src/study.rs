@@ -53,6 +53,11 @@ pub struct TimeUsed {
 /// The kind of records that hold an experiment.
 pub const KIND: &str = "tune";
 
+/// Whether an experiment's server was made for it, and is gone.
+pub fn is_throw_away(record: &Record) -> bool {
+    record.command.iter().any(|word| word == "--sandbox" || word.starts_with("--sandbox="))
+}
+
 impl<'a> Study<'a> {
     /// The experiment that a record holds, its finding derived anew. `path` is where the record lies, if it is in a store.
     ///
@@ -90,9 +95,9 @@ impl Study<'_> {
         }
     }
 
-    /// Whether its server was made for it, and is gone.
+    /// See [`is_throw_away`].
     pub fn throw_away(&self) -> bool {
-        self.record.command.iter().any(|word| word == "--sandbox" || word.starts_with("--sandbox="))
+        is_throw_away(self.record)
     }
 
     /// What an arm stands for.

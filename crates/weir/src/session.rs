@@ -13,6 +13,7 @@ use weir_host::Host;
 use weir_io::flood::{Flood, FloodSpec};
 use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
 use weir_record::{Body, Record};
+use weir_sysbench::database::without_passwords;
 
 use crate::machine::Machine;
 use crate::store::{Store, Stored};
@@ -49,7 +50,7 @@ impl Session {
         let target = path.and_then(|path| host.target(path).ok());
         Session {
             kind,
-            command: command.to_vec(),
+            command: without_passwords(command),
             conditions: host.conditions(target.as_ref()),
             started_at: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             id: weir_cli::new_id(Timestamp::now()),

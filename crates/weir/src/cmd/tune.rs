@@ -3,7 +3,7 @@
 mod designs;
 
 use weir_cli::signals::stop_on_signals;
-use weir_experiment::Study;
+use weir_experiment::{Study, study};
 use weir_io::runner::Stop;
 use weir_report::{json, text};
 
@@ -54,7 +54,10 @@ fn print(ended: &Ended, format: Format) -> anyhow::Result<Outcome> {
     }
     match ended.signal {
         Some(signal) => {
-            say!("weir: interrupted; `weir tune resume {}` continues", ended.record.id);
+            match study::is_throw_away(&ended.record) {
+                true => say!("weir: interrupted"),
+                false => say!("weir: interrupted; `weir tune resume {}` continues", ended.record.id),
+            }
             Ok(Outcome::Interrupted(signal))
         }
         None => Ok(Outcome::Done),

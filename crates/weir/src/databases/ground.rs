@@ -13,16 +13,18 @@ use super::progress::Loading;
 use super::sandbox::{failed, mention_account};
 use super::{Named, Premises, admit, own};
 use crate::failure::Lacking;
-use crate::servers;
+use crate::servers::{self, Logins};
 
 /// Where an experiment is made. A throw-away server goes away with it.
 pub struct Ground {
     /// The transactions, ready to run.
     pub transactions: Transactions,
-    /// Where the data lie, if that is on this machine, else here.
+    /// Where the data lie, if that is seen from this machine; empty where it is not.
     pub place: PathBuf,
     /// The first server.
     pub server: Server,
+    /// How trials log in.
+    pub logins: Logins,
     /// The throw-away server.
     pub sandbox: Option<Sandbox>,
 }
@@ -40,8 +42,9 @@ impl Ground {
             say!("weir: {}", refused.what);
             None
         });
-        let place = place.unwrap_or_else(|| PathBuf::from("."));
-        Ok(Ground { transactions, place, server: premises.server()?.clone(), sandbox: None })
+        let place = place.unwrap_or_default();
+        let logins = Logins::of(&premises.login.servers);
+        Ok(Ground { transactions, place, server: premises.server()?.clone(), logins, sandbox: None })
     }
 
     /// A throw-away server, made and filled.
@@ -62,7 +65,7 @@ impl Ground {
         let server = own::server_of(&sandbox);
         let name = servers::name(std::slice::from_ref(&server));
         let transactions = Transactions { spec: spec.clone(), server: name };
-        Ground { transactions, place, server, sandbox: Some(sandbox) }
+        Ground { transactions, place, server, logins: Logins::default(), sandbox: Some(sandbox) }
     }
 }
 

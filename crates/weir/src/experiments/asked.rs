@@ -8,6 +8,7 @@ use weir_experiment::{Arm, Conduct, Goal, Workload};
 use weir_knobs::Setting;
 
 use crate::databases::Named;
+use crate::servers::Logins;
 
 /// An experiment as typed, but for what only the machine can say.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub struct Asked {
     pub budget_ns: u64,
     /// How each trial is made.
     pub conduct: Conduct,
+    /// How trials log in to the servers of their transactions.
+    pub logins: Logins,
     /// Block devices that may be written to.
     pub destroys: Vec<PathBuf>,
     /// What the user should know before the first trial. For stderr.
@@ -41,7 +44,7 @@ pub struct Asked {
 pub struct Measured {
     /// The workload.
     pub workload: Workload,
-    /// The folder, file or device whose storage it is about.
+    /// The folder, file or device whose storage it is about; empty where that is not seen from this machine.
     pub place: PathBuf,
     /// The database that has to be entered before it is measured.
     pub database: Option<Entry>,

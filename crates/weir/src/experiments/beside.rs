@@ -11,7 +11,7 @@ use weir_io::runner::{Stop, pause};
 use weir_oltp::OltpSpec;
 use weir_oltp::vitals::Settling;
 
-use crate::servers;
+use crate::servers::Logins;
 
 /// Between two looks at how much a server has still to flush.
 const LOOK: Duration = Duration::from_secs(1);
@@ -20,12 +20,13 @@ const LOOK: Duration = Duration::from_secs(1);
 /// their own.
 pub fn beside<T>(
     transactions: &Transactions,
+    logins: &Logins,
     number: u64,
     longest: Duration,
     stop: &Stop,
     act: impl FnOnce() -> Result<T, String>,
 ) -> Result<T, String> {
-    let servers = servers::named(&transactions.server).map_err(|error| format!("{error:#}"))?;
+    let servers = logins.named(&transactions.server).map_err(|error| format!("{error:#}"))?;
     let spec = OltpSpec {
         seed: transactions.spec.seed.wrapping_sub(number + 1),
         warmup: Nanos(0),
@@ -52,13 +53,14 @@ pub fn beside<T>(
 /// Runs transactions until the server flushes at a pace of its own. A sentence where it has not come to one by then.
 pub fn settle(
     transactions: &Transactions,
+    logins: &Logins,
     number: u64,
     longest: Duration,
     stop: &Stop,
 ) -> Result<Option<String>, String> {
-    let servers = servers::named(&transactions.server).map_err(|error| format!("{error:#}"))?;
+    let servers = logins.named(&transactions.server).map_err(|error| format!("{error:#}"))?;
     let Some(server) = servers.first() else { return Ok(None) };
-    let settled = beside(transactions, number, longest * 2, stop, || settled(server, longest, stop))?;
+    let settled = beside(transactions, logins, number, longest * 2, stop, || settled(server, longest, stop))?;
     let told = || {
         format!(
             "dirty pages or the log still grew or shrank after {} under load",

@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use weir_core::result::Record;
 use weir_core::units::Nanos;
-use weir_experiment::{Arm, Design, Experiment, Observation, Outcome, Proposal, TrialLog};
-use weir_io::runner::Stop;
+use weir_experiment::{Arm, Design, Experiment, Observation, Outcome, Proposal, TrialLog, Workload, study};
+use weir_io::runner::{Stop, pause};
 
 use super::trial::{Lab, Made};
 use crate::failure::Lacking;
 use crate::store::Store;
 
-/// Where this many trials in a row could not be made, the rest cannot either.
+/// Where none of the first trials could be made, the rest cannot either.
 const FAILURES_MAX: usize = 3;
+/// A server that a trial has brought down may come back by itself within this time.
+const SERVER_PATIENCE: Duration = Duration::from_secs(10);
 /// The design that tells what submitting costs from what an operation takes. It has io_uring submit in calls of their
 /// own, which is not what a comparison of anything else is about.
 const TIMES_SUBMITS: &str = "ladder";
@@ -76,6 +78,10 @@ impl<'a> Execution<'a> {
             let start_ns = self.spent().as_nanos() as u64;
             let number = self.experiment.trials.len() as u64;
             let made = self.lab.trial(&arm, &proposal, number, self.time_submits);
+            if self.stop.requested().is_some() {
+                break;
+            }
+            self.refuse_without_server(&arm, &made)?;
             if self.stop.requested().is_some() {
                 break;
             }
@@ -160,6 +166,28 @@ impl<'a> Execution<'a> {
         }
     }
 
+    /// Ends an experiment whose server has gone: trials that failed for that say nothing of what they tried.
+    fn refuse_without_server(&mut self, arm: &Arm, made: &Made) -> anyhow::Result<()> {
+        let (Outcome::Failed { .. }, Workload::Transactions(of)) = (&made.outcome, &arm.workload) else {
+            return Ok(());
+        };
+        let until = Instant::now() + SERVER_PATIENCE;
+        while let Some(why) = self.lab.unreached(&of.server) {
+            if !pause(self.stop, Duration::from_secs(1)) {
+                break;
+            }
+            if Instant::now() >= until {
+                self.lab.progress.clear();
+                let kept = self.experiment.trials.len();
+                let what = format!("the server is gone, and the experiment ends after {kept} trials: {why}");
+                let hint = (!study::is_throw_away(&self.record))
+                    .then(|| format!("`weir tune resume {}` continues once it is back", self.record.id));
+                return Err(Lacking { what, hint }.into());
+            }
+        }
+        Ok(())
+    }
+
     /// Ends an experiment of which nothing can be measured.
     fn refuse_to_go_on(&mut self) -> anyhow::Result<()> {
         let reasons: Vec<&String> = self.experiment.trials.iter().map_while(|trial| failure(trial)).collect();
@@ -186,8 +214,8 @@ fn failure(trial: &TrialLog) -> Option<&String> {
 /// Whether an arm hands operations to the kernel without waiting for them.
 fn queues(arm: &Arm) -> bool {
     match &arm.workload {
-        weir_experiment::Workload::Job(job) => job.engine.is_async(),
-        weir_experiment::Workload::Transactions(_) | weir_experiment::Workload::Command(_) => false,
+        Workload::Job(job) => job.engine.is_async(),
+        Workload::Transactions(_) | Workload::Command(_) => false,
     }
 }
 

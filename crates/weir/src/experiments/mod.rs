@@ -45,6 +45,7 @@ use crate::devices::{folder_of, refuse_devices_in_use};
 use crate::failure::{Lacking, Usage};
 use crate::machine;
 use crate::quiet::unquiet;
+use crate::servers::Logins;
 use crate::session::{Ran, Session};
 
 /// How long an experiment waits for others to be quiet before it refuses.
@@ -75,6 +76,7 @@ pub fn enter(asked: &mut Asked) -> anyhow::Result<()> {
     let Transactions { spec, .. } = of.as_ref();
     let mut premises = Premises::enter(entry.named)?;
     admit(&mut premises, spec, entry.any_maker)?;
+    asked.logins = Logins::of(&premises.login.servers);
     if entry.at_data
         && let Some(place) = premises.data_here()?
     {
@@ -94,7 +96,7 @@ pub fn lab<'a>(asked: &Asked, stop: &'a Stop) -> anyhow::Result<Lab<'a>> {
     }
     let host = machine::host();
     let target = target_of(&host, asked)?;
-    Ok(Lab::new(host, target, asked.conduct.clone(), stop))
+    Ok(Lab::new(host, target, asked.conduct.clone(), asked.logins.clone(), stop))
 }
 
 /// Makes the trials of a plan, each of which is in the store before the next begins.
@@ -109,7 +111,7 @@ pub fn carry_out(
     stop: &Stop,
 ) -> anyhow::Result<Ended> {
     knobs::check_privileges(&lab.host, &planned.arms, &planned.knobs)?;
-    recover(&lab.host, &asked.place(), &planned.knobs);
+    recover(&lab.host, seen(&asked.place()), &planned.knobs);
     if !asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
         refuse_if_busy(&lab, stop)?;
     }
@@ -119,13 +121,21 @@ pub fn carry_out(
         say!("weir: {unfolds}");
     }
     make_files(&mut lab, &planned.arms, stop)?;
-    let session = Session::begin("tune", command, &asked.place());
+    let session = Session::begin_at("tune", command, seen(&asked.place()));
     let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
     finish(Execution::new(lab, build(planned)?, experiment, record, stop))
 }
 
+/// A place, where there is one: the storage of a server on another machine is not seen from here.
+fn seen(place: &Path) -> Option<&Path> {
+    (!place.as_os_str().is_empty()).then_some(place)
+}
+
 fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
     let place = asked.place();
+    if seen(&place).is_none() {
+        return Ok(TargetFacts::default());
+    }
     if !place.exists() {
         let what = format!("{} does not exist", place.display());
         return Err(Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into());
@@ -137,8 +147,8 @@ fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
 }
 
 /// Puts right what a killed run may have left: its folders here, and settings.
-fn recover(host: &Host, place: &Path, knobs: &[KnobName]) {
-    for path in remove_abandoned(folder_of(place)) {
+fn recover(host: &Host, place: Option<&Path>, knobs: &[KnobName]) {
+    for path in place.map(|place| remove_abandoned(folder_of(place))).unwrap_or_default() {
         say!("weir: removed {}, left by a killed run", path.display());
     }
     if !knobs.is_empty() {
@@ -182,8 +192,11 @@ fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experime
 /// Says what will be changed before anything is.
 fn announce(experiment: &Experiment, arms: &[Arm]) {
     let budget = Nanos(experiment.budget_ns);
-    let place = printable::line(&experiment.conduct.place);
-    say!("weir: {}, goal {}, at most {budget}, in {place}", experiment.design, experiment.goal);
+    let place = match experiment.conduct.place.as_str() {
+        "" => "on storage that is not seen from here".into(),
+        place => format!("in {}", printable::line(place)),
+    };
+    say!("weir: {}, goal {}, at most {budget}, {place}", experiment.design, experiment.goal);
     for found in &experiment.found {
         let settings = arms.iter().flat_map(|arm| &arm.settings);
         let mut values: Vec<String> =

@@ -1,7 +1,7 @@
 //! `weir tune resume`: an experiment that was cut short goes on from its record, as long as it is still the same
 //! machine and the same device.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use weir_core::result;
@@ -12,10 +12,11 @@ use weir_record::{Body, Record};
 
 use super::execution::Execution;
 use super::trial::Lab;
-use super::{Ended, announce, finish, knobs, make_files, recover, refuse_if_busy, usage};
+use super::{Ended, announce, finish, knobs, make_files, recover, refuse_if_busy, seen, usage};
 use crate::devices::refuse_devices_in_use;
 use crate::failure::Lacking;
 use crate::machine;
+use crate::servers::Logins;
 use crate::store::Store;
 
 /// Goes on with a run, or with the last experiment that was cut short. Block devices in `allowed` may be written to.
@@ -24,25 +25,28 @@ use crate::store::Store;
 /// When there is none, or the machine is another one by now.
 pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Result<Ended> {
     let (record, mut experiment) = find(run)?;
+    refuse_throw_away(&record)?;
     let design = replay(&experiment).map_err(|why| Lacking {
         what: format!("run {} cannot be continued: {why}", record.id),
         hint: Some("begin a new one: the record stays".to_string()),
     })?;
     let host = machine::host();
     let place = PathBuf::from(&experiment.conduct.place);
-    let target = host.target(&place).map_err(|error| Lacking {
-        what: format!("{} cannot be examined: {error}", place.display()),
-        hint: None,
-    })?;
+    let examined = |place: &Path| {
+        let what = |error| format!("{} cannot be examined: {error}", place.display());
+        host.target(place).map_err(|error| Lacking { what: what(error), hint: None })
+    };
+    let target = seen(&place).map(examined).transpose()?;
     let arms = design.arms().to_vec();
     let knobs: Vec<KnobName> = experiment.found.iter().map(|setting| setting.knob.clone()).collect();
     knobs::check_values(&host, &arms)?;
     knobs::check_privileges(&host, &arms, &knobs)?;
-    recover(&host, &place, &knobs);
-    let now = serde_json::to_value(host.conditions(Some(&target)))?;
+    recover(&host, seen(&place), &knobs);
+    let now = serde_json::to_value(host.conditions(target.as_ref()))?;
     experiment.remarks.extend(compare(&record.conditions, &now)?);
     refuse_other_settings(&experiment.found, &knobs::found(&host, &knobs))?;
-    let mut lab = Lab::new(host, target, experiment.conduct.clone(), stop);
+    let mut lab =
+        Lab::new(host, target.unwrap_or_default(), experiment.conduct.clone(), Logins::default(), stop);
     if !experiment.conduct.even_if_busy && knobs::any_of_machine(&knobs) {
         refuse_if_busy(&lab, stop)?;
     }
@@ -54,6 +58,15 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
     make_files(&mut lab, &arms, stop)?;
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
     finish(Execution::new(lab, design, experiment, record, stop))
+}
+
+/// A server that was made for the experiment went away with it, and so did its data.
+fn refuse_throw_away(record: &result::Record) -> anyhow::Result<()> {
+    if study::is_throw_away(record) {
+        let what = format!("run {} cannot be continued: its server was a throw-away one", record.id);
+        return Err(Lacking { what, hint: Some("begin a new one: the record stays".to_string()) }.into());
+    }
+    Ok(())
 }
 
 /// The run that is meant, or the last experiment that was cut short.
@@ -87,10 +100,12 @@ fn find(run: Option<&str>) -> anyhow::Result<(result::Record, Experiment)> {
     found.ok_or_else(|| usage("no interrupted experiment", "`weir results` lists what there is"))
 }
 
-/// The experiment of a record, if it was cut short.
+/// The experiment of a record, if it was cut short and can go on.
 fn interrupted(Record { head, body }: Record) -> Option<(result::Record, Experiment)> {
     match body {
-        Body::Experiment(experiment) if head.ended_early.is_some() => Some((head, *experiment)),
+        Body::Experiment(experiment) if head.ended_early.is_some() && !study::is_throw_away(&head) => {
+            Some((head, *experiment))
+        }
         _ => None,
     }
 }

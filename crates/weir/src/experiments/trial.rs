@@ -10,7 +10,8 @@ use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
 use weir_core::workload::Job;
 use weir_core::workload::spec::SyncPolicy;
-use weir_db::runner;
+use weir_db::runner::{self, READY_WITHIN};
+use weir_db::{Connection, DbError, Server};
 use weir_experiment::{
     Arm, CommandSpec, Conduct, Measures, Outcome, Proposal, Transactions, Washout, Workload, derive,
 };
@@ -26,7 +27,7 @@ use super::progress::Steps;
 use super::scene::{BUILD_UP_LEAST, Scene};
 use super::watch::Watch;
 use super::{knobs, washout};
-use crate::servers;
+use crate::servers::Logins;
 use crate::session;
 use crate::stages::StageWatch;
 
@@ -52,6 +53,8 @@ pub struct Lab<'a> {
     pub stages: StageWatch,
     /// The test files.
     pub files: Files,
+    /// How trials log in to servers.
+    pub logins: Logins,
     conduct: Conduct,
     clean_bytes: u64,
     stop: &'a Stop,
@@ -96,7 +99,7 @@ impl Ran {
 
 impl<'a> Lab<'a> {
     /// Looks at the machine as it is before the first trial.
-    pub fn new(host: Host, target: TargetFacts, conduct: Conduct, stop: &'a Stop) -> Lab<'a> {
+    pub fn new(host: Host, target: TargetFacts, conduct: Conduct, logins: Logins, stop: &'a Stop) -> Lab<'a> {
         Lab {
             clean_bytes: washout::clean_bytes(&host, &target),
             stages: StageWatch::begin(&target, conduct.stages),
@@ -104,9 +107,22 @@ impl<'a> Lab<'a> {
             files: Files::default(),
             host,
             target,
+            logins,
             conduct,
             stop,
         }
+    }
+
+    /// Why a server cannot be reached, if it cannot. One that answers, even with a refusal, can.
+    pub fn unreached(&self, server: &str) -> Option<DbError> {
+        let servers = self.logins.named(server).ok()?;
+        let reached = |server: &Server| Connection::open(&server.answering_within(READY_WITHIN));
+        servers.iter().find_map(|server| match reached(server) {
+            Err(error @ (DbError::Connect { .. } | DbError::Lost { .. } | DbError::Timeout { .. })) => {
+                Some(error)
+            }
+            _ => None,
+        })
     }
 
     /// What a trial takes at least and at most where nothing is stuck: build-up, warm-up and measuring.
@@ -159,7 +175,7 @@ impl<'a> Lab<'a> {
         let longest = Duration::from_nanos(self.conduct.settle_ns);
         match &arm.workload {
             Workload::Transactions(transactions) if !longest.is_zero() => {
-                settle(transactions, number, longest, self.stop)
+                settle(transactions, &self.logins, number, longest, self.stop)
             }
             _ => Ok(None),
         }
@@ -226,7 +242,7 @@ impl<'a> Lab<'a> {
         flood: impl FnOnce() -> Result<(), String>,
     ) -> Result<(), String> {
         let longest = ACQUAINTANCE + Duration::from_nanos(self.conduct.build_up_ns) + FLOOD_PATIENCE;
-        beside(transactions, number, longest, self.stop, || {
+        beside(transactions, &self.logins, number, longest, self.stop, || {
             pause(stop, ACQUAINTANCE);
             flood()
         })
@@ -281,7 +297,7 @@ impl<'a> Lab<'a> {
         scene: &mut Scene<'_>,
         stop: &Stop,
     ) -> Ran {
-        let servers = match servers::named(&transactions.server) {
+        let servers = match self.logins.named(&transactions.server) {
             Ok(servers) => servers,
             Err(error) => return Ran::failed(error),
         };

@@ -87,6 +87,16 @@ fn passwords_come_from_files_and_stay_out_of_records() {
             let says = ["refuses the connection", "1045", ".my.cnf", "--ask-password"];
             says.iter().for_each(|word| assert!(refused.stderr.contains(word), "no `{word}` in {refused:?}"));
             assert!(!refused.stderr.contains("falsch"), "{refused:?}");
+            // Trials log in as the command did.
+            let other = folder.path().join("other.cnf");
+            fs::write(&other, "[client]\nuser = ann\npassword = geheim\n").unwrap();
+            fs::set_permissions(&other, fs::Permissions::from_mode(0o600)).unwrap();
+            let other = other.display().to_string();
+            let few =
+                ["--ladder", "1,2", "--repeats", "1", "--time", "500ms", "--washout", "1s", "--no-trace"];
+            let scale = ["scale", "--defaults-file", &other, "--table-size", "100"];
+            let scaled = run(&[&scale[..], &few].concat());
+            assert_eq!(scaled.code, 0, "{scaled:?}");
         }
         assert_eq!(run(&["cleanup"]).code, if flavour == weir_db::sandbox::Flavour::Mariadb { 3 } else { 0 });
     }

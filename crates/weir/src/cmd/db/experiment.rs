@@ -134,6 +134,7 @@ pub fn asked(ground: &Ground, trials: &TrialArgs, floods: Vec<String>) -> Asked 
             stages: !trials.no_trace,
             even_if_busy: true,
         },
+        logins: ground.logins.clone(),
         destroys: Vec::new(),
         notes: Vec::new(),
     }

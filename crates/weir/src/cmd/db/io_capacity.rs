@@ -22,7 +22,7 @@ use crate::databases::server;
 use crate::experiments::{Asked, planned, settle};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::machine;
-use crate::servers::{self, name_of};
+use crate::servers::name_of;
 
 const CAPACITY: &str = "innodb_io_capacity";
 const CAPACITY_MAX: &str = "innodb_io_capacity_max";
@@ -93,14 +93,14 @@ fn what_is_needed(ground: &Ground, asked: &Asked, stop: &Stop) -> anyhow::Result
     let longest = Duration::from_nanos(asked.conduct.settle_ns);
     if !longest.is_zero() {
         say!("weir: runs the transactions at the baseline until the server flushes at its own pace");
-        let settled = settle(&ground.transactions, 0, longest, stop);
+        let settled = settle(&ground.transactions, &ground.logins, 0, longest, stop);
         settled.map_err(|what| Lacking { what, hint: None })?;
     }
     let spec =
         OltpSpec { warmup: Nanos(0), duration: LOOK, transactions: 0, ..ground.transactions.spec.clone() };
     let mut unseen = Unseen::default();
     let before = snapshot(&mut connection, &mut unseen).map_err(failed)?;
-    let servers = servers::named(&ground.transactions.server)?;
+    let servers = ground.logins.named(&ground.transactions.server)?;
     let ran = runner::run(&spec, &servers, &RunOptions::default(), &mut Silent, stop)
         .map_err(|error| server::not_started(error, &ground.server))?;
     let after = snapshot(&mut connection, &mut unseen).map_err(failed)?;
@@ -179,6 +179,7 @@ fn value(knob: &KnobName) -> anyhow::Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers;
 
     #[test]
     fn a_server_that_no_knob_can_name_is_refused_at_once() {

@@ -154,6 +154,19 @@ pub fn db_line(line: &str) -> anyhow::Result<DbLine> {
             hint: Some("it takes the options of `weir db run`".to_string()),
         }
     })?;
+    let unused = [
+        ("--script", run.lua.is_some(), "a user's script is measured with --command"),
+        (
+            "--transactions",
+            run.workload.course.transactions.unwrap_or(0) > 0,
+            "a trial ends after its time: --time",
+        ),
+        ("--no-trace", run.no_trace, "`weir tune --no-trace` is for all trials"),
+    ];
+    if let Some((option, _, instead)) = unused.into_iter().find(|(_, typed, _)| *typed) {
+        let what = format!("--db: {option} has no effect in an experiment");
+        return Err(Usage { what, hint: Some(instead.to_string()) }.into());
+    }
     let spec = db_workload::spec(run.script, &run.workload);
     weir_oltp::validate::spec(&spec).map_err(bench_settings::usage)?;
     Ok(DbLine { connect: run.connect, spec, any_maker: run.workload.tables.sysbench_tables })
@@ -163,7 +176,7 @@ pub fn db_line(line: &str) -> anyhow::Result<DbLine> {
 fn of_db(line: DbLine, named: Named, server: String, args: &CommonArgs) -> Measured {
     let typed = args.workload.place.dir.clone();
     let database = Some(Entry { named, any_maker: line.any_maker, at_data: typed.is_none() });
-    let place = typed.unwrap_or_else(|| PathBuf::from("."));
+    let place = typed.unwrap_or_default();
     let workload = Workload::Transactions(Box::new(Transactions { spec: line.spec, server }));
     Measured { workload, place, database }
 }

@@ -14,7 +14,7 @@ use weir_oltp::{OltpRecord, OltpSpec};
 use weir_record::Body;
 use weir_sysbench::database::LOST;
 use weir_sysbench::oltp_report::SqlCounts;
-use weir_sysbench::{General, Log, Quit, database, mode, oltp_extra};
+use weir_sysbench::{General, Log, Quit, mode, oltp_extra};
 
 use super::reports::Reports;
 use super::{Script, fatal};
@@ -40,7 +40,7 @@ pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Q
     log.notice("");
     log.notice("Initializing worker threads...\n");
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let session = Session::begin_at(KIND, &database::without_passwords(&command), None);
+    let session = Session::begin_at(KIND, &command, None);
     let events = Arc::new(Events::new(script.shared.clone()));
     let mut reports = Reports::new(&script.general, &script.state, &events, stop, log);
     let options = RunOptions {
