@@ -23,7 +23,9 @@ type Key = (String, &'static str);
 /// Counters at one time.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
+    /// All but the counters of `disks`.
     values: BTreeMap<Key, (Kind, u64)>,
+    disks: BTreeMap<String, diskstats::Counters>,
     numbers: BTreeMap<DeviceNumber, String>,
 }
 
@@ -47,7 +49,7 @@ impl Host {
             let idle = counters == diskstats::Counters::default();
             let Some(name) = block::name_of(&self.tree, number).filter(|_| !idle) else { continue };
             if !self.tree.exists(&format!("/sys/class/block/{name}/partition")) {
-                counts.device(&name, &counters);
+                counts.disks.insert(name.clone(), counters);
                 if let Some(of_bdi) = bdi::counters(&self.tree, &number.to_string()) {
                     counts.writeback(&name, &of_bdi);
                 }
@@ -65,7 +67,7 @@ impl Host {
         let devices = self.tree.parsed("/proc/diskstats", diskstats::parse).unwrap_or_default();
         for (number, name) in known {
             if let Some(counters) = devices.get(number) {
-                counts.device(name, counters);
+                counts.disks.insert(name.clone(), *counters);
                 counts.numbers.insert(*number, name.clone());
             }
         }
@@ -128,27 +130,6 @@ impl Counts {
         self.values.insert((device.to_string(), name), (kind, value));
     }
 
-    fn device(&mut self, device: &str, counters: &diskstats::Counters) {
-        for (name, value) in [
-            ("reads", counters.reads),
-            ("read_bytes", counters.read_sectors.saturating_mul(SECTOR_BYTES)),
-            ("read_ms", counters.read_ms),
-            ("writes", counters.writes),
-            ("write_bytes", counters.write_sectors.saturating_mul(SECTOR_BYTES)),
-            ("write_ms", counters.write_ms),
-            ("busy_ms", counters.busy_ms),
-            ("queue_ms", counters.queue_ms),
-            ("discards", counters.discards),
-            ("discard_bytes", counters.discard_sectors.saturating_mul(SECTOR_BYTES)),
-            ("discard_ms", counters.discard_ms),
-            ("flushes", counters.flushes),
-            ("flush_ms", counters.flush_ms),
-        ] {
-            self.put(device, name, Kind::Counter, value);
-        }
-        self.put(device, "in_flight", Kind::Gauge, counters.in_flight);
-    }
-
     fn writeback(&mut self, device: &str, counters: &bdi::Counters) {
         self.put(device, "dirty_bytes", Kind::Gauge, counters.reclaimable);
         self.put(device, "writeback_bytes", Kind::Gauge, counters.writeback);
@@ -159,14 +140,10 @@ impl Counts {
 
     /// Of each device, the requests in flight and those completed since boot, flushes and discards included.
     pub fn requests(&self) -> Vec<(&str, u64, u64)> {
-        let value = |name: &str, what: &'static str| {
-            self.values.get(&(name.to_string(), what)).map_or(0, |(_, value)| *value)
+        let completed = |disk: &diskstats::Counters| {
+            [disk.reads, disk.writes, disk.discards, disk.flushes].into_iter().fold(0, u64::saturating_add)
         };
-        let of = |name: &String| {
-            let completed = ["reads", "writes", "discards", "flushes"].map(|what| value(name, what));
-            completed.into_iter().fold(0, u64::saturating_add)
-        };
-        self.numbers.values().map(|name| (name.as_str(), value(name, "in_flight"), of(name))).collect()
+        self.disks.iter().map(|(name, disk)| (name.as_str(), disk.in_flight, completed(disk))).collect()
     }
 
     /// Names of the devices by number.
@@ -177,23 +154,48 @@ impl Counts {
     /// What counters grew by since an earlier time, and what gauges say; 0 is left out. A device that was not there before,
     /// or is another one now, begins with what it says next time.
     pub fn since(&self, earlier: &Counts) -> Vec<Counted> {
-        let is_other = |device: &&str| {
-            let grew = |(key, (kind, value)): (&Key, &(Kind, u64))| {
-                let before = earlier.values.get(key);
-                key.0 == **device && *kind == Kind::Counter && before.is_none_or(|(_, before)| before > value)
+        let (mut counted, mut others) = (BTreeMap::new(), BTreeSet::new());
+        for (name, disk) in &self.disks {
+            let grown = earlier.disks.get(name).and_then(|before| disk.since(before));
+            if grown.is_none() {
+                others.insert(name.as_str());
+            }
+            let idle = diskstats::Counters { in_flight: disk.in_flight, ..diskstats::Counters::default() };
+            let of_disk = named(&grown.unwrap_or(idle));
+            counted.extend(of_disk.map(|(what, value)| ((name.clone(), what), value)));
+        }
+        for (key, (kind, value)) in &self.values {
+            let before = earlier.values.get(key).map_or(*value, |(_, before)| *before);
+            let is_other = others.contains(key.0.as_str());
+            match kind {
+                Kind::Gauge => counted.insert(key.clone(), *value),
+                Kind::Counter if is_other => None,
+                Kind::Counter => counted.insert(key.clone(), value.saturating_sub(before)),
             };
-            !device.is_empty() && self.values.iter().any(grew)
-        };
-        let names: BTreeSet<&str> = self.values.keys().map(|(device, _)| device.as_str()).collect();
-        let others: BTreeSet<&str> = names.into_iter().filter(is_other).collect();
-        let counted = |((device, name), (kind, value)): (&Key, &(Kind, u64))| {
-            let before = earlier.values.get(&(device.clone(), *name)).map_or(*value, |(_, before)| *before);
-            let value = if *kind == Kind::Gauge { *value } else { value.saturating_sub(before) };
-            let is_known = *kind == Kind::Gauge || !others.contains(device.as_str());
-            (value > 0 && is_known).then(|| Counted { device: device.clone(), name, value })
-        };
-        self.values.iter().filter_map(counted).collect()
+        }
+        let counted = counted.into_iter().filter(|(_, value)| *value > 0);
+        counted.map(|((device, name), value)| Counted { device, name, value }).collect()
     }
+}
+
+/// Names of a device's counters.
+fn named(counters: &diskstats::Counters) -> [(&'static str, u64); 14] {
+    [
+        ("reads", counters.reads),
+        ("read_bytes", counters.read_sectors.saturating_mul(SECTOR_BYTES)),
+        ("read_ms", counters.read_ms),
+        ("writes", counters.writes),
+        ("write_bytes", counters.write_sectors.saturating_mul(SECTOR_BYTES)),
+        ("write_ms", counters.write_ms),
+        ("in_flight", counters.in_flight),
+        ("busy_ms", counters.busy_ms),
+        ("queue_ms", counters.queue_ms),
+        ("discards", counters.discards),
+        ("discard_bytes", counters.discard_sectors.saturating_mul(SECTOR_BYTES)),
+        ("discard_ms", counters.discard_ms),
+        ("flushes", counters.flushes),
+        ("flush_ms", counters.flush_ms),
+    ]
 }
 
 #[cfg(test)]
@@ -239,6 +241,17 @@ mod tests {
         assert!(counted(&short, &first).contains(&("loop0".to_string(), "writes", 4)));
         let other = counted(&stats(1), &second);
         assert!(other.iter().all(|(device, name, _)| device.is_empty() || *name == "in_flight"), "{other:?}");
+    }
+
+    #[test]
+    fn a_device_whose_milliseconds_begin_anew_is_the_same_one() {
+        let disk = |writes, write_ms| {
+            let counters = diskstats::Counters { writes, write_ms, ..diskstats::Counters::default() };
+            Counts { disks: BTreeMap::from([("sda".to_string(), counters)]), ..Counts::default() }
+        };
+        let told = counted(&disk(9, 3), &disk(7, u64::from(u32::MAX)));
+        let device = "sda".to_string();
+        assert_eq!(told, [(device.clone(), "write_ms", 4), (device, "writes", 2)]);
     }
 
     #[test]

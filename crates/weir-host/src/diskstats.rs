@@ -9,7 +9,7 @@ use crate::error::BadLine;
 /// Always 512 here, whatever the device's block size.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Counters of one device since boot.
+/// Counters of one device: since boot, or what they grew by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     pub reads: u64,
@@ -63,29 +63,60 @@ fn parse_line(number: usize, line: &str) -> Result<(DeviceNumber, Counters), Bad
     Ok((device, counters))
 }
 
-/// What the device did between two readings. Counters wrap on some machines, hence the wrapping differences.
-pub(crate) fn load(earlier: &Counters, later: &Counters, seconds: f64) -> DeviceLoad {
-    let delta = |pick: fn(&Counters) -> u64| pick(later).wrapping_sub(pick(earlier)) as f64;
-    let (reads, writes) = (delta(|c| c.reads), delta(|c| c.writes));
-    let (discards, flushes) = (delta(|c| c.discards), delta(|c| c.flushes));
-    let mean = |total_ms: f64, count: f64| if count > 0.0 { total_ms / count } else { 0.0 };
-    DeviceLoad {
-        // The kernel's clock for this counter is coarse, so that short samples can exceed the whole.
-        util_percent: (delta(|c| c.busy_ms) / seconds / 10.0).min(100.0),
-        reads_per_second: reads / seconds,
-        writes_per_second: writes / seconds,
-        flushes_per_second: flushes / seconds,
-        discards_per_second: discards / seconds,
-        read_bytes_per_second: delta(|c| c.read_sectors) * SECTOR_BYTES / seconds,
-        write_bytes_per_second: delta(|c| c.write_sectors) * SECTOR_BYTES / seconds,
-        discard_bytes_per_second: delta(|c| c.discard_sectors) * SECTOR_BYTES / seconds,
-        read_wait_ms: mean(delta(|c| c.read_ms), reads),
-        write_wait_ms: mean(delta(|c| c.write_ms), writes),
-        discard_wait_ms: mean(delta(|c| c.discard_ms), discards),
-        flush_wait_ms: mean(delta(|c| c.flush_ms), flushes),
-        queue_mean: delta(|c| c.queue_ms) / (seconds * 1000.0),
-        in_flight: later.in_flight,
+/// What a field in milliseconds grew by. The kernel prints it as an unsigned 32-bit number (block/genhd.c,
+/// `diskstats_show`), which begins anew after 50 days of I/O time.
+pub(crate) fn grown_ms(earlier: u64, later: u64) -> u64 {
+    u64::from((later as u32).wrapping_sub(earlier as u32))
+}
+
+impl Counters {
+    /// What they grew by since an earlier reading, and what is in flight now. `None` where a count of I/Os or sectors, which
+    /// has 64 bits, went backwards: then another device has the name.
+    pub(crate) fn since(&self, earlier: &Counters) -> Option<Counters> {
+        let grown = |pick: fn(&Counters) -> u64| pick(self).checked_sub(pick(earlier));
+        let ms = |pick: fn(&Counters) -> u64| grown_ms(pick(earlier), pick(self));
+        Some(Counters {
+            reads: grown(|c| c.reads)?,
+            read_sectors: grown(|c| c.read_sectors)?,
+            read_ms: ms(|c| c.read_ms),
+            writes: grown(|c| c.writes)?,
+            write_sectors: grown(|c| c.write_sectors)?,
+            write_ms: ms(|c| c.write_ms),
+            in_flight: self.in_flight,
+            busy_ms: ms(|c| c.busy_ms),
+            queue_ms: ms(|c| c.queue_ms),
+            discards: grown(|c| c.discards)?,
+            discard_sectors: grown(|c| c.discard_sectors)?,
+            discard_ms: ms(|c| c.discard_ms),
+            flushes: grown(|c| c.flushes)?,
+            flush_ms: ms(|c| c.flush_ms),
+        })
     }
+}
+
+/// What the device did between two readings; `None` where they are of two devices.
+pub(crate) fn load(earlier: &Counters, later: &Counters, seconds: f64) -> Option<DeviceLoad> {
+    let grown = later.since(earlier)?;
+    let rate = |count: u64| count as f64 / seconds;
+    let bytes = |sectors: u64| rate(sectors) * SECTOR_BYTES;
+    let mean = |total_ms: u64, count: u64| if count > 0 { total_ms as f64 / count as f64 } else { 0.0 };
+    Some(DeviceLoad {
+        // The kernel's clock for this counter is coarse, so that short samples can exceed the whole.
+        util_percent: (rate(grown.busy_ms) / 10.0).min(100.0),
+        reads_per_second: rate(grown.reads),
+        writes_per_second: rate(grown.writes),
+        flushes_per_second: rate(grown.flushes),
+        discards_per_second: rate(grown.discards),
+        read_bytes_per_second: bytes(grown.read_sectors),
+        write_bytes_per_second: bytes(grown.write_sectors),
+        discard_bytes_per_second: bytes(grown.discard_sectors),
+        read_wait_ms: mean(grown.read_ms, grown.reads),
+        write_wait_ms: mean(grown.write_ms, grown.writes),
+        discard_wait_ms: mean(grown.discard_ms, grown.discards),
+        flush_wait_ms: mean(grown.flush_ms, grown.flushes),
+        queue_mean: rate(grown.queue_ms) / 1000.0,
+        in_flight: grown.in_flight,
+    })
 }
 
 #[cfg(test)]
@@ -99,7 +130,7 @@ mod tests {
     #[test]
     fn two_readings_make_a_load() {
         let at = |text| parse(text).unwrap()[&DeviceNumber { major: 254, minor: 0 }];
-        let load = load(&at(EARLIER), &at(LATER), 2.0);
+        let load = load(&at(EARLIER), &at(LATER), 2.0).unwrap();
         assert_eq!((load.reads_per_second, load.writes_per_second), (100.0, 50.0));
         assert_eq!((load.read_bytes_per_second, load.write_bytes_per_second), (409_600.0, 4_096_000.0));
         assert_eq!((load.read_wait_ms, load.write_wait_ms), (0.5, 5.0));
@@ -107,6 +138,23 @@ mod tests {
         assert_eq!((load.flushes_per_second, load.flush_wait_ms), (10.0, 5.0));
         assert_eq!((load.discards_per_second, load.discard_wait_ms), (50.0, 2.0));
         assert_eq!(load.discard_bytes_per_second, 1_024_000.0);
+    }
+
+    #[test]
+    fn milliseconds_begin_anew_at_32_bits_and_another_device_has_no_load() {
+        let at = |text: &str| parse(text).unwrap()[&DeviceNumber { major: 254, minor: 0 }];
+        // Every field in ms has passed 2^32.
+        let before =
+            at("254 0 vda 100 0 800 4294967290 200 0 16000 4294967295 0 4294966796 4294967294 10 0 80 \
+                         4294967295 5 4294967286");
+        let after = at("254 0 vda 110 0 880 4 202 0 16016 1 0 500 1998 11 0 88 9 7 10");
+        let load = load(&before, &after, 2.0).unwrap();
+        assert_eq!((load.read_wait_ms, load.write_wait_ms), (1.0, 1.0));
+        assert_eq!((load.discard_wait_ms, load.flush_wait_ms), (10.0, 10.0));
+        assert_eq!((load.util_percent, load.queue_mean), (50.0, 1.0));
+        // The same number after the device was removed and made again.
+        let new = at("254 0 vda 3 0 24 1 0 0 0 0 0 1 1 0 0 0 0 0 0");
+        assert_eq!(super::load(&after, &new, 2.0), None);
     }
 
     #[test]

@@ -104,11 +104,13 @@ impl Flow {
             return Ok(Seen::Gone);
         }
         let before = std::mem::replace(&mut self.written, written);
+        let grown =
+            written.requests.checked_sub(before.requests).zip(written.sectors.checked_sub(before.sectors));
+        let Some((writes, sectors)) = grown else { return Ok(Seen::Gone) };
         let (dirty_bytes, writeback_bytes) = backlog_bytes.map_or_else(|| self.dirty(), Ok)?;
         Ok(Seen::Here(DeviceFlow {
-            // Counters wrap on some machines.
-            written_bytes: written.sectors.wrapping_sub(before.sectors).saturating_mul(SECTOR_BYTES),
-            writes: written.requests.wrapping_sub(before.requests),
+            written_bytes: sectors.saturating_mul(SECTOR_BYTES),
+            writes,
             dirty_bytes,
             writeback_bytes,
         }))
@@ -201,9 +203,10 @@ mod tests {
             fs::remove_file(machine.real(path)).unwrap();
         }
         // (before it is watched, while it is)
-        let changes: [(Change, Change); 3] = [
+        let changes: [(Change, Change); 4] = [
             (|_| (), |machine| machine.set(SEQUENCE, "8")),
             (|machine| remove(machine, SEQUENCE), |machine| machine.set("/sys/class/block/loop0/dev", "7:9")),
+            (|machine| remove(machine, SEQUENCE), |machine| machine.set(STAT, "1 2 3 4 99 6 1990 8 9 10 11")),
             (|_| (), |machine| remove(machine, STAT)),
         ];
         for (before, change) in changes {

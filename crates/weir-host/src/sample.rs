@@ -54,13 +54,13 @@ impl Host {
 }
 
 impl Sample {
-    /// The load between an earlier sample of the same target and this one.
+    /// The load between an earlier sample of the same target and this one; without devices that others took the place of.
     pub fn since(&self, earlier: &Sample) -> Load {
         let elapsed = self.at.duration_since(earlier.at);
         // Two samples of the same instant have no rates; a nanosecond keeps them finite.
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let device = |(name, later): (&String, &diskstats::Counters)| {
-            Some((name.clone(), diskstats::load(earlier.devices.get(name)?, later, seconds)))
+            Some((name.clone(), diskstats::load(earlier.devices.get(name)?, later, seconds)?))
         };
         Load {
             elapsed_ns: elapsed.as_nanos() as u64,

@@ -6,7 +6,7 @@ use crate::diskstats;
 use crate::error::HostError;
 use crate::host::Host;
 
-/// Counters of a device since boot.
+/// Counters of a device: since boot, or what they grew by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
     /// Writes that ended.
@@ -19,6 +19,19 @@ pub struct Ticks {
     pub flush_ms: u64,
     /// Requests under way.
     pub in_flight: u64,
+}
+
+impl Ticks {
+    /// What they grew by since an earlier reading, and what is under way now; `None` where another device has the number now.
+    pub fn since(&self, earlier: &Ticks) -> Option<Ticks> {
+        Some(Ticks {
+            writes: self.writes.checked_sub(earlier.writes)?,
+            write_ms: diskstats::grown_ms(earlier.write_ms, self.write_ms),
+            flushes: self.flushes.checked_sub(earlier.flushes)?,
+            flush_ms: diskstats::grown_ms(earlier.flush_ms, self.flush_ms),
+            in_flight: self.in_flight,
+        })
+    }
 }
 
 impl Host {
@@ -52,5 +65,9 @@ mod tests {
         let expected = Ticks { writes: 50, write_ms: 800, flushes: 160, flush_ms: 170, in_flight: 9 };
         assert_eq!(found(0), Some(expected));
         assert_eq!(found(1), None);
+        let later = Ticks { writes: 52, write_ms: 4, flushes: 161, flush_ms: 180, in_flight: 0 };
+        let before = Ticks { write_ms: u64::from(u32::MAX), ..expected };
+        let grown = Ticks { writes: 2, write_ms: 5, flushes: 1, flush_ms: 10, in_flight: 0 };
+        assert_eq!((later.since(&before), before.since(&later)), (Some(grown), None));
     }
 }

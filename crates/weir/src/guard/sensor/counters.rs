@@ -44,18 +44,17 @@ impl Counters {
 
     /// Every flush counts as a sync of the mean length; what waits is as old as the last write that ended.
     fn syncs(&mut self, ticks: Ticks, now_ns: u64) -> Syncs {
-        let Some(before) = self.before.replace(ticks) else {
+        let before = self.before.replace(ticks);
+        let Some(grown) = before.and_then(|before| ticks.since(&before)) else {
             self.ended_ns = now_ns;
             return Syncs::default();
         };
-        if ticks.writes != before.writes || ticks.flushes != before.flushes || ticks.in_flight == 0 {
+        if grown.writes > 0 || grown.flushes > 0 || grown.in_flight == 0 {
             self.ended_ns = now_ns;
         }
-        let flushes = ticks.flushes.wrapping_sub(before.flushes);
-        let took_ns = ticks.flush_ms.wrapping_sub(before.flush_ms).saturating_mul(NS_PER_MS);
         let mut ended = CoarseHistogram::new();
-        if let Some(mean_ns) = took_ns.checked_div(flushes) {
-            ended.record_many(mean_ns, flushes);
+        if let Some(mean_ns) = grown.flush_ms.saturating_mul(NS_PER_MS).checked_div(grown.flushes) {
+            ended.record_many(mean_ns, grown.flushes);
         }
         let oldest_ns = now_ns.saturating_sub(self.ended_ns);
         Syncs { ended, under_way: u32::from(oldest_ns > 0), oldest_ns, ..Syncs::default() }
@@ -80,16 +79,19 @@ mod tests {
         let mut counters = Counters::of(&Host::at(folder.path()), number);
         let mut look = |now_ns| {
             let sight = counters.sample(now_ns);
-            (sight.syncs.ended.count(), sight.syncs.oldest_ns, sight.sensor.silent_ns)
+            let ended = sight.syncs.ended;
+            (ended.count(), ended.max().unwrap_or(0), sight.syncs.oldest_ns, sight.sensor.silent_ns)
         };
-        set(10, 0, 5, 20);
-        assert_eq!(look(100), (0, 0, 0), "nothing to compare with yet");
-        set(12, 3, 9, 60);
-        assert_eq!(look(200), (4, 0, 0));
-        assert_eq!(look(300), (0, 100, 0), "three requests, and none ended");
-        set(12, 0, 9, 60);
-        assert_eq!(look(400), (0, 0, 0));
+        set(10, 0, 5, 4_294_967_290);
+        assert_eq!(look(100), (0, 0, 0, 0), "nothing to compare with yet");
+        set(12, 3, 9, 34);
+        assert_eq!(look(200), (4, 10 * NS_PER_MS, 0, 0), "the kernel's milliseconds began anew");
+        assert_eq!(look(300), (0, 0, 100, 0), "three requests, and none ended");
+        set(12, 0, 9, 34);
+        assert_eq!(look(400), (0, 0, 0, 0));
+        set(3, 0, 1, 2);
+        assert_eq!(look(500), (0, 0, 0, 0), "another device has the number");
         std::fs::write(folder.path().join("proc/diskstats"), "").unwrap();
-        assert_eq!(look(500), (0, 0, 100), "it is gone");
+        assert_eq!(look(600), (0, 0, 0, 100), "it is gone");
     }
 }
