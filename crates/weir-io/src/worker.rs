@@ -16,7 +16,6 @@ use crate::content::Content;
 use crate::engine::{Action, Done, Engine, Step, Wait};
 use crate::place::Place;
 use crate::recorder::ThreadCounters;
-use crate::stop::Stop;
 use crate::sys::arena::Arena;
 use crate::sys::clock::{now_ns, sleep_until_ns};
 
@@ -37,8 +36,6 @@ pub struct Shared {
     pub halt: AtomicBool,
     /// The first failure.
     pub failure: Mutex<Option<String>>,
-    /// Asked for from outside.
-    pub stop: Stop,
     /// The files, whose paths messages name.
     pub places: Vec<Place>,
     /// Sizes of the files in bytes.

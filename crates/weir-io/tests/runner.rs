@@ -172,6 +172,31 @@ fn an_open_loop_counts_what_it_intended() {
     assert_eq!(done + lateness.not_started, 1000, "{lateness:?}");
 }
 
+#[test]
+fn an_open_loop_that_ends_before_its_time_takes_what_passed() {
+    let fixture = fixture();
+    let of = |iops, operations, duration| Job {
+        rate: Some(Rate { iops, arrival: Arrival::Constant }),
+        operations,
+        duration,
+        ..job(EngineKind::Psync, &fixture.path)
+    };
+    let limited = run_one(of(1000.0, 100, Nanos::from_secs(60)), &fixture.path, &mut Silent);
+    assert_eq!(limited.lateness.as_ref().unwrap().intended, 100);
+    assert!((99_000_000..30_000_000_000).contains(&limited.elapsed_ns), "{}", limited.elapsed_ns);
+    // The last one is due at 200 ms: the rest of the time asked for passed as well.
+    let idle_at_end = run_one(of(5.0, 0, Nanos::from_millis(300)), &fixture.path, &mut Silent);
+    assert_eq!(idle_at_end.lateness.as_ref().unwrap().intended, 2);
+    assert!(idle_at_end.elapsed_ns >= 300_000_000, "{}", idle_at_end.elapsed_ns);
+    let path = fixture.path.clone();
+    let mut meddler = Meddler(Some(move || {
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+    }));
+    let reads = Job { read_percent: 100.0, ..of(1000.0, 0, Nanos::from_secs(60)) };
+    let failed = run_one(reads, &fixture.path, &mut meddler);
+    assert!(failed.error.is_some() && failed.elapsed_ns < 30_000_000_000, "{}", failed.elapsed_ns);
+}
+
 /// Does something to the file at the first tick.
 struct Meddler<F: FnMut()>(Option<F>);
 

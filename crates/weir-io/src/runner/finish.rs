@@ -47,16 +47,10 @@ pub fn record(mut job: RunningJob) -> JobRecord {
     }
 }
 
-/// Measured time: to the last completion, or to the end of the schedule where an open loop had nothing to do then.
+/// Measured time: to the last completion, or to the end of the time asked for where an open loop had nothing to do then.
 fn elapsed_ns(job: &RunningJob, last_ns: u64) -> u64 {
-    let end = if job.shared.job.is_open_loop()
-        && job.deadline_ns != u64::MAX
-        && job.shared.stop.requested().is_none()
-    {
-        last_ns.max(job.deadline_ns)
-    } else {
-        last_ns
-    };
+    let lasted = job.shared.job.is_open_loop() && has_lasted(job);
+    let end = if lasted { last_ns.max(job.deadline_ns) } else { last_ns };
     // An operation that is stuck has no completion, but took its time.
     let end = if job.seen.abandoned { end.max(job.seen.last_ns) } else { end };
     end.saturating_sub(job.measure_from_ns).max(1)
@@ -100,9 +94,8 @@ fn lateness(job: &RunningJob, last_ns: u64) -> Option<Lateness> {
         return None;
     }
     let sums = Scalars::of(job);
-    // A run that lasted its time was due everything up to its end; one that was cut short, up to its last completion.
-    let cut_short = job.shared.stop.requested().is_some() || job.deadline_ns == u64::MAX || has_failed(job);
-    let end_ns = if cut_short { last_ns.max(job.epoch_ns) } else { job.deadline_ns };
+    // A run that lasted its time was due everything up to its end; one that ended before, up to its last completion.
+    let end_ns = if has_lasted(job) { job.deadline_ns } else { last_ns.min(job.deadline_ns) };
     let in_hand: u64 = job.counters.iter().map(|c| c.not_started.load(Relaxed)).sum();
     let not_started = in_hand + due_but_not_taken(job, end_ns.saturating_sub(job.epoch_ns));
     Some(Lateness {
@@ -127,8 +120,10 @@ fn start_delays(job: &RunningJob) -> Histogram {
     total.since(&Totals::default()).0
 }
 
-fn has_failed(job: &RunningJob) -> bool {
-    job.shared.failure.lock().is_ok_and(|failure| failure.is_some())
+/// Whether the job was at work until its time was up: a failure, a limit of operations or the end of a recording may have
+/// ended it before.
+fn has_lasted(job: &RunningJob) -> bool {
+    job.seen.lasted && job.shared.failure.lock().is_ok_and(|failure| failure.is_none())
 }
 
 /// Operations still in the stream whose time lay before the end.

@@ -17,7 +17,6 @@ use crate::IoError;
 use crate::content::{Content, Generations};
 use crate::engine::{Engine, Setup, libaio::Libaio, mmap::Mmap, null::Null, psync::Psync, uring::Uring};
 use crate::recorder::ThreadCounters;
-use crate::stop::Stop;
 use crate::sys::arena::Arena;
 use crate::sys::clock::{sleep_until_ns, tighten_timer_slack};
 use crate::sys::file;
@@ -64,7 +63,7 @@ pub struct ThreadEnd {
 
 impl RunningJob {
     /// Opens the files and starts the threads, which set up their engines and wait.
-    pub fn launch(plan: JobPlan, options: &RunOptions, stop: &Stop) -> Result<RunningJob, IoError> {
+    pub fn launch(plan: JobPlan, options: &RunOptions) -> Result<RunningJob, IoError> {
         let JobPlan { job, source, places } = plan;
         let files = places.iter().map(|place| file::open(&job, place)).collect::<Result<Vec<_>, _>>()?;
         let file_bytes = files
@@ -76,7 +75,6 @@ impl RunningJob {
             source: Mutex::new(source),
             halt: AtomicBool::new(false),
             failure: Mutex::new(None),
-            stop: stop.clone(),
             places,
             file_bytes,
             job,

@@ -162,7 +162,7 @@ fn run_group(
 ) -> Result<Vec<JobRecord>, IoError> {
     let mut jobs = Vec::with_capacity(plans.len());
     for plan in plans {
-        jobs.push(RunningJob::launch(plan, options, stop)?);
+        jobs.push(RunningJob::launch(plan, options)?);
     }
     jobs.iter_mut().try_for_each(RunningJob::wait_until_ready)?;
     for job in &jobs {

@@ -69,6 +69,17 @@ fn what_weir_adds_fits_what_ran() {
 }
 
 #[test]
+fn a_run_that_its_events_end_takes_the_time_that_passed() {
+    let (weir, dir) = (Weir::new(), tempfile::tempdir().unwrap());
+    prepared(&weir, dir.path());
+    let words = small(&["--file-test-mode=rndrd", "--rate=200", "--events=40", "--time=60", "run"]);
+    let run = weir.run(dir.path(), &words);
+    let took = run.stdout.lines().find_map(|line| line.trim().strip_prefix("total time:"));
+    let seconds: f64 = took.unwrap().trim().trim_end_matches('s').parse().unwrap();
+    assert!(seconds < 30.0, "{run:?}");
+}
+
+#[test]
 fn a_run_is_kept_with_its_command() {
     let (weir, dir) = (Weir::new(), tempfile::tempdir().unwrap());
     prepared(&weir, dir.path());
