@@ -44,9 +44,7 @@ pub struct ThreadCounters {
     pub intended: AtomicU64,
     /// Open loop: due and taken when the run ended.
     pub not_started: AtomicU64,
-    /// Open loop: longest distance from intended to real start.
-    pub start_delay_max_ns: AtomicU64,
-    /// Open loop: all of these distances.
+    /// Open loop: distances from intended to real start.
     pub start_delays: Option<Counters>,
     /// Open loop: starts that were late because as many operations as the depth allows were in flight.
     pub waited_for_depth: AtomicU64,
@@ -67,7 +65,6 @@ impl ThreadCounters {
             late: AtomicU64::new(0),
             intended: AtomicU64::new(0),
             not_started: AtomicU64::new(0),
-            start_delay_max_ns: AtomicU64::new(0),
             start_delays: open_loop.then(|| Counters::over(zeros())),
             waited_for_depth: AtomicU64::new(0),
         }
@@ -83,6 +80,12 @@ impl ThreadCounters {
     pub fn oldest_ns(&self, now_ns: u64) -> u64 {
         let started = self.started_ns.iter().map(|s| s.load(Relaxed)).filter(|s| *s > 0).min();
         started.map_or(0, |start| now_ns.saturating_sub(start))
+    }
+
+    /// Forgets how many were in flight at most so far. The thread compares with each of its own counts, so that what this
+    /// hides of one is seen again at the next.
+    pub fn restart_in_flight_max(&self) {
+        self.in_flight_max.store(self.in_flight.load(Relaxed), Relaxed);
     }
 
     /// What was counted so far.

@@ -297,9 +297,6 @@ impl<'a, E: Engine> Worker<'a, E> {
             counters.waited_for_depth.store(counters.waited_for_depth.load(Relaxed) + 1, Relaxed);
         }
         counters.intended.store(counters.intended.load(Relaxed) + 1, Relaxed);
-        if delay_ns > counters.start_delay_max_ns.load(Relaxed) {
-            counters.start_delay_max_ns.store(delay_ns, Relaxed);
-        }
     }
 
     #[inline(always)]

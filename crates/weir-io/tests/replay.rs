@@ -55,6 +55,18 @@ fn every_io_is_done_and_its_start_measured() {
 }
 
 #[test]
+fn a_burst_in_the_warm_up_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ios = vec![io(0, 0, 4096, false); 8];
+    ios.extend([150_000_000, 200_000_000].map(|at_ns| io(at_ns, 0, 4096, false)));
+    let how = Job { engine: EngineKind::Null, warmup: Nanos::from_millis(100), ..Job::default() };
+    let record = played(&folder.path().join("data"), how, 8, ios);
+    assert_eq!(record.error, None);
+    assert!(record.engine.in_flight_max <= 2, "{}", record.engine.in_flight_max);
+    assert_eq!(record.lateness.unwrap().start_delay.unwrap().count(), 2);
+}
+
+#[test]
 fn a_replay_that_is_cut_short_says_what_did_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let how = Job { engine: EngineKind::IoUring, ..Job::default() };

@@ -148,11 +148,17 @@ fn warm_up_is_run_but_not_counted() {
         warmup: Nanos::from_millis(200),
         ..job(EngineKind::Psync, &fixture.path)
     };
-    let record = run_one(spec, &fixture.path, &mut Silent);
+    let record = run_one(spec.clone(), &fixture.path, &mut Silent);
     let done: u64 = record.threads.iter().map(|t| t.operations).sum();
     let counted: u64 = record.classes.values().map(|c| c.latency.count()).sum();
     assert!(counted > 0 && counted < done, "{counted} of {done}");
     assert!(record.elapsed_ns < 390_000_000, "{}", record.elapsed_ns);
+    let rate = Some(Rate { iops: 2000.0, arrival: Arrival::Constant });
+    let lateness = run_one(Job { rate, ..spec }, &fixture.path, &mut Silent).lateness.unwrap();
+    let starts = lateness.start_delay.as_ref().unwrap();
+    // As many as in the warm-up; a few may start between the readings of two counters.
+    assert!(starts.count() < lateness.intended + 100, "{} of {}", starts.count(), lateness.intended);
+    assert_eq!(starts.max(), Some(lateness.start_delay_max_ns));
 }
 
 #[test]

@@ -289,7 +289,7 @@ pub struct Lateness {
     pub not_started: u64,
     /// Longest distance from intended to real start.
     pub start_delay_max_ns: u64,
-    /// Distances from intended to real start, warm-up included.
+    /// Distances from intended to real start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_delay: Option<Histogram>,
     /// Starts that were late because as many operations as the depth allows were in flight.

@@ -12,7 +12,7 @@ use weir_core::workload::spec::SyncMode;
 
 use super::job::RunningJob;
 use super::readback::read_back;
-use super::sampler::totals;
+use super::sampler::{start_delays, totals};
 use super::seen::Scalars;
 use crate::sys::clock::now_ns;
 use crate::sys::file;
@@ -97,27 +97,16 @@ fn lateness(job: &RunningJob, last_ns: u64) -> Option<Lateness> {
     // A run that lasted its time was due everything up to its end; one that ended before, up to its last completion.
     let end_ns = if has_lasted(job) { job.deadline_ns } else { last_ns.min(job.deadline_ns) };
     let in_hand: u64 = job.counters.iter().map(|c| c.not_started.load(Relaxed)).sum();
+    let start_delay = start_delays(job).since(&job.seen.base_start_delays).0;
     let not_started = in_hand + due_but_not_taken(job, end_ns.saturating_sub(job.epoch_ns));
     Some(Lateness {
         intended: sums.intended - job.seen.base_scalars.intended + not_started,
         late: sums.late - job.seen.base_scalars.late + not_started,
         not_started,
-        start_delay_max_ns: job
-            .counters
-            .iter()
-            .map(|c| c.start_delay_max_ns.load(Relaxed))
-            .max()
-            .unwrap_or(0),
-        start_delay: Some(start_delays(job)),
-        waited_for_depth: job.counters.iter().map(|c| c.waited_for_depth.load(Relaxed)).sum(),
+        start_delay_max_ns: start_delay.max().unwrap_or(0),
+        start_delay: Some(start_delay),
+        waited_for_depth: sums.waited_for_depth - job.seen.base_scalars.waited_for_depth,
     })
-}
-
-/// How far behind its time each operation started.
-fn start_delays(job: &RunningJob) -> Histogram {
-    let mut total = Totals::default();
-    job.counters.iter().filter_map(|c| c.start_delays.as_ref()).for_each(|delays| delays.add_to(&mut total));
-    total.since(&Totals::default()).0
 }
 
 /// Whether the job was at work until its time was up: a failure, a limit of operations or the end of a recording may have

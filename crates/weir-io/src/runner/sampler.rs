@@ -26,9 +26,17 @@ impl Scalars {
             sums.in_flight_integral += counters.in_flight_integral.load(Relaxed);
             sums.intended += counters.intended.load(Relaxed);
             sums.late += counters.late.load(Relaxed);
+            sums.waited_for_depth += counters.waited_for_depth.load(Relaxed);
         }
         sums
     }
+}
+
+/// How far behind its time each operation started so far.
+pub fn start_delays(job: &RunningJob) -> Totals {
+    let mut total = Totals::default();
+    job.counters.iter().filter_map(|c| c.start_delays.as_ref()).for_each(|delays| delays.add_to(&mut total));
+    total
 }
 
 /// Sums over the threads of a job, by class.
@@ -117,6 +125,8 @@ fn begin_measuring(job: &mut RunningJob, now: u64, options: &RunOptions) {
     }
     job.seen.base = totals(job);
     job.seen.base_scalars = Scalars::of(job);
+    job.seen.base_start_delays = start_delays(job);
+    job.counters.iter().for_each(|counters| counters.restart_in_flight_max());
     job.seen.last = job.seen.base.clone();
     job.measure_from_ns = now;
     job.seen.last_ns = now;

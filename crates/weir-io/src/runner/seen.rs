@@ -13,6 +13,8 @@ pub struct Seen {
     pub base: BTreeMap<Class, Totals>,
     /// Other counters when measuring began.
     pub base_scalars: Scalars,
+    /// Delays of starts when measuring began.
+    pub base_start_delays: Totals,
     /// Finished intervals.
     pub intervals: Intervals<Class>,
     /// Most ring workers seen at once.
@@ -42,4 +44,6 @@ pub struct Scalars {
     pub intended: u64,
     /// Open loop: finished late.
     pub late: u64,
+    /// Open loop: started late because the depth was full.
+    pub waited_for_depth: u64,
 }
