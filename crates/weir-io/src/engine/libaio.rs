@@ -9,7 +9,7 @@ use weir_core::result::record::EngineRecord;
 use weir_core::stats::Histogram;
 use weir_core::workload::spec::SyncMode;
 
-use super::{Action, Done, Engine, Setup, Step, Wait, sync_now};
+use super::{Action, Done, Engine, Latest, Setup, Step, Wait, sync_now};
 use crate::IoError;
 use crate::sys::clock::now_ns;
 
@@ -70,6 +70,7 @@ pub struct Libaio {
     finished: Vec<Done>,
     events: Vec<Event>,
     pending: u32,
+    latest: Latest,
     inline: (u64, u64),
     batch: u32,
     has_ring: bool,
@@ -102,6 +103,7 @@ impl Libaio {
             finished: Vec::new(),
             events: vec![Event::default(); setup.depth as usize],
             pending: 0,
+            latest: Latest::new(setup.depth),
             inline: (0, 0),
             batch: super::batch_for(setup.depth),
             has_ring: magic == RING_MAGIC,
@@ -250,6 +252,7 @@ impl Engine for Libaio {
             ..Control::default()
         };
         self.queued.push(control);
+        self.latest.push(step.slot);
     }
 
     fn reap(&mut self, wait: Wait, done: &mut Vec<Done>) -> io::Result<()> {
@@ -259,10 +262,11 @@ impl Engine for Libaio {
         }
         let refused = self.finished.len() as u32;
         done.append(&mut self.finished);
+        let (before, round) = (done.len(), self.latest.hand_over());
         let ready = self.drain_ring(done);
         self.pending -= ready;
         if submitted > 0 {
-            self.inline.0 += u64::from(ready).min(submitted);
+            self.inline.0 += self.latest.finished(round, &done[before..]);
             self.inline.1 += submitted;
         }
         if self.submits.is_some() {

@@ -113,6 +113,38 @@ pub struct Setup<'a> {
     pub time_submits: bool,
 }
 
+/// The steps handed over last, distinguished from earlier ones that finish meanwhile.
+pub(crate) struct Latest {
+    /// By slot, when its step was handed over.
+    rounds: Vec<u32>,
+    round: u32,
+}
+
+impl Latest {
+    /// None so far, of as many slots as the depth.
+    pub(crate) fn new(depth: u32) -> Latest {
+        Latest { rounds: vec![0; depth as usize], round: 1 }
+    }
+
+    /// This slot's step is among the next to be handed over.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, slot: u32) {
+        self.rounds[slot as usize] = self.round;
+    }
+
+    /// What was pushed is being handed over: the number of the round.
+    #[inline(always)]
+    pub(crate) fn hand_over(&mut self) -> u32 {
+        let next = self.round.wrapping_add(1);
+        std::mem::replace(&mut self.round, next)
+    }
+
+    /// How many of a round's steps are among what has finished.
+    pub(crate) fn finished(&self, round: u32, done: &[Done]) -> u64 {
+        done.iter().filter(|done| self.rounds[done.slot as usize] == round).count() as u64
+    }
+}
+
 /// Turns a system call's answer into [`Done::result`].
 pub(crate) fn result_of(answer: isize) -> i32 {
     if answer >= 0 {
@@ -145,4 +177,29 @@ pub(crate) fn sync_now(fd: i32, mode: SyncMode, offset: u64, len: u32) -> i32 {
 /// enough that the device keeps three quarters of the depth.
 pub(crate) fn batch_for(depth: u32) -> u32 {
     (depth / 4).clamp(1, 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_handed_over_earlier_did_not_finish_in_the_submitting_call() {
+        let done = |slots: &[u32]| -> Vec<Done> {
+            slots.iter().map(|&slot| Done { slot, second: false, result: 0 }).collect()
+        };
+        let mut latest = Latest::new(4);
+        // (handed over, finished then, of these the first)
+        for (pushed, finished, expected) in [
+            (&[0, 1][..], &[][..], 0),
+            (&[2], &[0, 1], 0),
+            (&[0, 1], &[2, 1], 1),
+            (&[1, 2], &[0, 2, 2], 2),
+            (&[], &[1], 0),
+        ] {
+            pushed.iter().for_each(|&slot| latest.push(slot));
+            let round = latest.hand_over();
+            assert_eq!(latest.finished(round, &done(finished)), expected, "{pushed:?}, {finished:?}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use weir_core::workload::spec::SyncMode;
 
 use self::ring::Ring;
 use self::sys::Submission;
-use super::{Action, Done, Engine, Setup, Step, Wait, batch_for};
+use super::{Action, Done, Engine, Latest, Setup, Step, Wait, batch_for};
 use crate::IoError;
 use crate::sys::arena::Arena;
 use crate::sys::clock::now_ns;
@@ -40,6 +40,7 @@ pub struct Uring {
     describes: EngineRecord,
     in_flight: u32,
     entries_made: u64,
+    latest: Latest,
     inline: (u64, u64),
     submits: Option<Histogram>,
 }
@@ -75,6 +76,7 @@ impl Uring {
             describes,
             in_flight: 0,
             entries_made: 0,
+            latest: Latest::new(setup.depth),
             inline: (0, 0),
             submits: setup.time_submits.then(Histogram::new),
         };
@@ -254,6 +256,7 @@ impl Engine for Uring {
     fn push(&mut self, step: &Step) {
         let submission = self.submission(step);
         self.ring.push(submission);
+        self.latest.push(step.slot);
         self.in_flight += 1;
     }
 
@@ -264,13 +267,14 @@ impl Engine for Uring {
         second.user_data |= SECOND;
         self.ring.push(first);
         self.ring.push(second);
+        self.latest.push(write.slot);
         self.in_flight += 2;
         true
     }
 
     #[inline(always)]
     fn reap(&mut self, wait: Wait, done: &mut Vec<Done>) -> io::Result<()> {
-        let queued = self.ring.queued();
+        let (queued, round) = (self.ring.queued(), self.latest.hand_over());
         self.entries_made += 1;
         let mut ready = 0;
         // To be timed, submitting has to be a call of its own.
@@ -281,8 +285,9 @@ impl Engine for Uring {
                 // Each of them had to wait for the whole call.
                 submits.add_bucket(bucket_of(now_ns() - start_ns), u64::from(queued));
             }
+            let before = done.len();
             ready = self.drain(done);
-            self.inline.0 += u64::from(ready.min(queued));
+            self.inline.0 += self.latest.finished(round, &done[before..]);
             self.inline.1 += u64::from(queued);
         }
         let min = wait.min.saturating_sub(ready).min(self.in_flight);
