@@ -102,10 +102,30 @@ impl FloodSpec {
                 }
             }
         }
-        if spec.writers == 0 || spec.block.0 == 0 || (spec.size.0 > 0 && spec.size.0 < spec.block.0) {
-            return Err(spec_error(text, "writers, bs and size must be positive, and size at least bs"));
+        if spec.writers == 0 || spec.block.0 == 0 {
+            return Err(spec_error(text, "writers and bs must be positive"));
+        }
+        if spec.size.0 > 0 {
+            spec.refuse_blocks_beyond_size()?;
+        }
+        // A block is read from a place inside the source that differs from block to block.
+        if spec.copies && spec.block.0 > SOURCE_BYTES / 2 {
+            return Err(spec_error(
+                text,
+                &format!("expected bs of at most {} with cp", Bytes(SOURCE_BYTES / 2)),
+            ));
         }
         Ok(spec)
+    }
+
+    /// Each writer writes at least a block.
+    fn refuse_blocks_beyond_size(&self) -> Result<(), IoError> {
+        let least = Bytes(self.block.0.saturating_mul(u64::from(self.writers)));
+        if self.size < least {
+            let why = format!("expected size of at least writers × bs = {least}, got {}", self.size);
+            return Err(spec_error(&self.text, &why));
+        }
+        Ok(())
     }
 }
 
@@ -146,8 +166,8 @@ impl Flood {
         if spec.size.0 == 0 {
             spec.size = Bytes((free / 2).min(SIZE_DEFAULT_BYTES));
         }
-        let needed = spec.size.0 + if spec.copies { SOURCE_BYTES } else { 0 };
-        if needed + SPARE_BYTES > free {
+        let needed = spec.size.0.saturating_add(if spec.copies { SOURCE_BYTES } else { 0 });
+        if needed.saturating_add(SPARE_BYTES) > free {
             return Err(IoError::environment(format!(
                 "the flood needs {} in {}, where {} is free",
                 Bytes(needed),
@@ -156,6 +176,8 @@ impl Flood {
             ))
             .hint("make it smaller: --flood dd:size=2G"));
         }
+        // Behind the room, which may come back.
+        spec.refuse_blocks_beyond_size()?;
         let scratch = scratch::make(dir, "flood")?;
         let source = if spec.copies { Some(write_source(scratch.dir())?) } else { None };
         let mut flood = Flood {
@@ -261,7 +283,6 @@ fn write_round_and_round(shared: &Shared, file: &File, source: Option<&File>, in
     let mut buffer = vec![0; spec.block.0 as usize];
     data::fill_random(&mut buffer, &mut Rng::new(u64::from(index), 0x666c_6f6f_6400));
     let share = spec.size.0 / u64::from(spec.writers) / spec.block.0 * spec.block.0;
-    let share = share.max(spec.block.0);
     let own_rate = spec.rate.0 / u64::from(spec.writers);
     let (start_ns, mut written, mut at) = (now_ns(), 0u64, 0u64);
     while !shared.halt.load(Relaxed) {
@@ -323,10 +344,32 @@ mod tests {
             ("dd:size=12q", "`q` is not one of"),
             ("dd:speed=3", "one of size"),
             ("dd:writers=0", "must be positive"),
+            ("dd:bs=0", "must be positive"),
+            ("dd:size=1M,bs=2M", "size of at least writers × bs = "),
+            ("dd:size=1G,bs=512M,writers=8", "size of at least writers × bs = "),
+            ("dd:size=1G,bs=4000000T,writers=8", "size of at least writers × bs = "),
+            ("cp:bs=256M", "bs of at most"),
         ] {
             let error = FloodSpec::parse(text, dir).unwrap_err();
             assert!(error.to_string().contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_flood_that_does_not_fit_does_not_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let huge = u64::MAX;
+        for (text, why) in [
+            (format!("cp:size={huge}"), "where"),
+            (format!("dd:bs={}", huge / 2), "size of at least writers × bs"),
+        ] {
+            let spec = FloodSpec::parse(&text, dir.path()).unwrap();
+            let error = Flood::start(spec).err().unwrap();
+            assert!(error.to_string().contains(why), "{text}: {error}");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{text}");
+        }
+        let most = FloodSpec::parse("cp:size=128M,bs=128M", dir.path()).unwrap();
+        assert_eq!(most.block, Bytes(SOURCE_BYTES / 2));
     }
 
     #[test]
