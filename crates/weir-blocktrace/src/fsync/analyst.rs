@@ -91,7 +91,7 @@ pub struct Analyst {
     /// Devices that data of a file system without a single device (btrfs) was seen on.
     seen_on: HashMap<DeviceNumber, BTreeSet<DeviceNumber>>,
     open: HashMap<(u32, u64), Open>,
-    site_ids: HashMap<String, SiteId>,
+    site_ids: HashMap<(String, Phase), SiteId>,
     slow: Vec<SlowSync>,
     pub(super) sites: Vec<(String, Phase)>,
     pub(super) sums: BTreeMap<u32, Sums>,
@@ -152,13 +152,14 @@ impl Analyst {
     /// The place of a stack, innermost function first.
     pub fn site(&mut self, frames: &[&str]) -> SiteId {
         self.stacks += 1;
-        let text = phase::describe(frames);
-        if let Some(&known) = self.site_ids.get(&text) {
+        // The text holds the innermost functions; one further out may decide the phase.
+        let site = (phase::describe(frames), phase::classify(frames));
+        if let Some(&known) = self.site_ids.get(&site) {
             return known;
         }
         let id = SiteId(self.sites.len() as u32);
-        self.sites.push((text.clone(), phase::classify(frames)));
-        self.site_ids.insert(text, id);
+        self.sites.push(site.clone());
+        self.site_ids.insert(site, id);
         id
     }
 

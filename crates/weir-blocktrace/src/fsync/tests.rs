@@ -286,6 +286,26 @@ fn stacks_have_phases() {
 }
 
 #[test]
+fn stacks_that_differ_further_out_are_two_places() {
+    let mut analyst = analyst();
+    let [journal, read] = ["jbd2_log_do_checkpoint", "ext4_mb_init_cache"].map(|outer| {
+        analyst.site(&[
+            "io_schedule",
+            "__wait_on_buffer",
+            "wait_inner",
+            "wait_outer",
+            outer,
+            "ext4_sync_file",
+        ])
+    });
+    analyst.part(&part(vec![wait(0, 6, Some(journal)), wait(6, 8, Some(read))], Some(8 * MS)));
+    let all = analyst.whole(8 * MS, Losses::default()).all;
+    let found: Vec<_> = all.phases.iter().map(|row| (row.phase, row.share)).collect();
+    assert_eq!(found, [(Phase::Journal, 0.75), (Phase::Read, 0.25)]);
+    assert_eq!(all.sites.iter().map(|site| site.phase).collect::<Vec<_>>(), [Phase::Journal, Phase::Read]);
+}
+
+#[test]
 fn a_ledger_takes_all_of_an_interval_and_leaves_the_next_one_empty() {
     let mut analyst = analyst();
     analyst.remember(2);
