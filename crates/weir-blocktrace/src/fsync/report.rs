@@ -12,8 +12,6 @@ use super::phase::Phase;
 use super::tally::{Matrix, Tally};
 use weir_core::target::DeviceNumber;
 
-/// Processes with an anatomy of their own.
-const ANATOMIES_MAX: usize = 16;
 /// Culprits and places listed.
 const LISTED_MAX: usize = 12;
 
@@ -252,7 +250,6 @@ impl Analyst {
             })
             .collect();
         processes.sort_by_key(|anatomy| std::cmp::Reverse(anatomy.wall_ns));
-        processes.truncate(ANATOMIES_MAX);
         let mut losses = losses;
         losses.ios += self.ios_forgotten;
         losses.syncs += self.syncs_forgotten + self.waits_forgotten;

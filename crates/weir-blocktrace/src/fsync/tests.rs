@@ -306,6 +306,18 @@ fn stacks_that_differ_further_out_are_two_places() {
 }
 
 #[test]
+fn every_process_has_its_anatomy_up_to_a_thousand() {
+    let mut analyst = analyst();
+    for tgid in 1..=1100 {
+        analyst.part(&Part { tid: tgid, tgid, ..part(Vec::new(), Some(MS)) });
+    }
+    let report = analyst.whole(MS, Losses::default());
+    let wall_ns: u64 = report.processes.iter().map(|anatomy| anatomy.wall_ns).sum();
+    assert_eq!((report.processes.len(), wall_ns), (1025, report.all.wall_ns));
+    assert_eq!(report.processes[0].process.as_ref().unwrap().comm, "all others");
+}
+
+#[test]
 fn a_ledger_takes_all_of_an_interval_and_leaves_the_next_one_empty() {
     let mut analyst = analyst();
     analyst.remember(2);

@@ -6,6 +6,8 @@ use weir_core::units::{Bytes, Nanos, grouped};
 
 /// Shares below this are not worth a place in a sentence.
 const WORTH_A_WORD: f64 = 0.02;
+/// Processes with a row of their own.
+const PROCESSES_SHOWN: usize = 16;
 /// Processes whose cgroups are said at most.
 const CGROUPS_SAID: usize = 4;
 /// Below this share of explained time the report warns.
@@ -128,13 +130,15 @@ fn cgroups(report: &Report) -> Option<String> {
     let others = report.all.culprits.iter().filter(|c| c.share >= WORTH_A_WORD).map(|c| &c.process);
     let mut said: Vec<String> = Vec::new();
     for process in wait.chain(others) {
+        if said.len() == CGROUPS_SAID {
+            break;
+        }
         let Some(cgroup) = &process.cgroup else { continue };
         let text = format!("{} in {cgroup}", name(process));
         if !said.contains(&text) {
             said.push(text);
         }
     }
-    said.truncate(CGROUPS_SAID);
     (!said.is_empty()).then(|| said.join(", "))
 }
 
@@ -254,7 +258,8 @@ fn processes(out: &mut String, report: &Report) {
     out.push('\n');
     let head = ["by process", "syncs", "mean", "max", "others' I/O", "device", "explained"];
     let mut rows = vec![head.map(str::to_string).to_vec()];
-    for anatomy in &report.processes {
+    let (shown, more) = report.processes.split_at(report.processes.len().min(PROCESSES_SHOWN));
+    for anatomy in shown {
         let Some(process) = &anatomy.process else { continue };
         let share = |cause| share_of(&anatomy.causes, cause).unwrap_or(0.0);
         rows.push(vec![
@@ -268,6 +273,14 @@ fn processes(out: &mut String, report: &Report) {
         ]);
     }
     table(out, &rows, 1);
+    if !more.is_empty() {
+        let wall_ns: u64 = more.iter().map(|anatomy| anatomy.wall_ns).sum();
+        let share = percent(wall_ns as f64 / report.all.wall_ns.max(1) as f64);
+        out.push_str(&format!(
+            "and {} more, with {share} of the time inside syncs\n",
+            grouped(more.len() as u64)
+        ));
+    }
 }
 
 fn stalls(out: &mut String, report: &Report) {
@@ -398,5 +411,11 @@ mod tests {
             assert!(text.contains(expected), "lacks {expected:?}:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        // Twenty with a twentieth of the time each.
+        let each = Anatomy { wall_ns: 600_000_000, ..report.processes[0].clone() };
+        let many = Report { processes: vec![each; 20], ..report };
+        let text = trace_fsync(&many, 0);
+        assert_eq!(text.matches("\nsysbench (42) ").count(), PROCESSES_SHOWN, "{text}");
+        assert!(text.contains("\nand 4 more, with 20 % of the time inside syncs\n"), "{text}");
     }
 }
