@@ -1,8 +1,6 @@
 //! The waits of syncs, of processes that run or of a command that is started for it.
 
-use std::io::stderr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -16,6 +14,7 @@ use weir_kernel::Error;
 use weir_kernel::fsync::{FsyncSession, Options, Storage};
 use weir_report::trace::perfetto::Counters;
 
+use super::command::{Beside, Prints, code_of};
 use crate::clock::Moment;
 use crate::failure::Lacking;
 
@@ -83,11 +82,12 @@ pub trait View {
     fn end(&mut self, whole: &Report, log: Option<(Log, Counters)>) -> anyhow::Result<()>;
 }
 
-/// Follows syncs until the time is up, the command ends or a signal comes; reports on the way and at the end.
+/// Follows syncs until the time is up, the command ends or a signal comes; reports on the way and at the end. The exit code of
+/// the command, if there was one.
 ///
 /// # Errors
 /// When the kernel refuses the programs, the command cannot be started, or the view fails.
-pub fn follow(request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::Result<()> {
+pub fn follow(request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::Result<Option<u8>> {
     let mut storage = Storage::default();
     let session = FsyncSession::start(&mut storage, &options(request)).map_err(explain)?;
     for (what, why) in session.unknown() {
@@ -95,7 +95,7 @@ pub fn follow(request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::R
     }
     let sampling =
         Sampling { stack_every_ns: request.stack_every.0, slow_ns: request.slow.map(|slow| slow.0) };
-    let child = start(&request.command)?;
+    let child = Beside::start(&request.command, Prints::ToStderr)?;
     let mut analyst = Analyst::new(sampling);
     if request.log {
         analyst.keep_log();
@@ -104,7 +104,7 @@ pub fn follow(request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::R
     let mut watch = Watch { session, analyst, begun: Instant::now(), child, memory };
     let whole = watch.run(request, view, stop)?;
     view.end(&whole, watch.log())?;
-    watch.end_child(stop)
+    watch.child.map(|child| end(child, stop)).transpose()
 }
 
 /// A trace under way.
@@ -112,7 +112,7 @@ struct Watch<'a> {
     session: FsyncSession<'a>,
     analyst: Analyst,
     begun: Instant,
-    child: Option<Child>,
+    child: Option<Beside>,
     /// Kept beside a log.
     memory: Option<Memory>,
 }
@@ -187,21 +187,17 @@ impl Watch<'_> {
 
     fn child_ended(&mut self) -> anyhow::Result<bool> {
         let Some(child) = &mut self.child else { return Ok(false) };
-        Ok(child.try_wait().context("cannot wait for the command")?.is_some())
+        Ok(child.ended().context("cannot wait for the command")?.is_some())
     }
+}
 
-    /// A signal ends the command too; the end of the duration lets it finish.
-    fn end_child(&mut self, stop: &Stop) -> anyhow::Result<()> {
-        let Some(child) = &mut self.child else { return Ok(()) };
-        if stop.requested().is_some() {
-            let _ = child.kill();
-        }
-        let status = child.wait().context("cannot wait for the command")?;
-        if !status.success() {
-            say!("weir: the command ended with {status}");
-        }
-        Ok(())
+/// The end of the duration lets the command finish.
+fn end(command: Beside, stop: &Stop) -> anyhow::Result<u8> {
+    let status = command.wait(stop)?;
+    if !status.success() {
+        say!("weir: the command ended with {status}");
     }
+    Ok(code_of(status))
 }
 
 fn options(request: &Request) -> Options {
@@ -214,17 +210,6 @@ fn options(request: &Request) -> Options {
         stack_every_ns: request.stack_every.0,
         ring_bytes: None,
     }
-}
-
-/// Starts the command, if there is one; stdout is for the report alone.
-fn start(command: &[String]) -> anyhow::Result<Option<Child>> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-    let child = Command::new(program)
-        .args(arguments)
-        .stdout(Stdio::from(stderr()))
-        .spawn()
-        .with_context(|| format!("cannot start `{program}`"))?;
-    Ok(Some(child))
 }
 
 fn nanos(duration: Duration) -> u64 {

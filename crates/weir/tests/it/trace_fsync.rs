@@ -80,6 +80,25 @@ fn root_alone_files_for_other_tools_hold_the_same_time() {
     assert_eq!(refused.code, 2, "{refused:?}");
 }
 
+#[test]
+fn root_alone_a_command_has_time_to_end_and_its_exit_code_counts() {
+    let test = "root_alone_a_command_has_time_to_end_and_its_exit_code_counts";
+    if !root_or_say(test, &["sh"]) || !describes_its_types() {
+        return;
+    }
+    let _turn = TURN.lock();
+    let (weir, folder) = (Weir::alone(), tempfile::tempdir().unwrap());
+    let ended = weir.run(folder.path(), &["trace", "fsync", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(ended.code, 7, "{ended:?}");
+    // Told by weir's signal alone, the command tidies up in its own time.
+    let script = "touch begun; sleep 1; touch tidied; exit 3";
+    let words = ["trace", "fsync", "--", "sh", "-c", script];
+    let mut running = weir.start(folder.path(), &words, |_| folder.path().join("begun").exists());
+    running.signal("TERM");
+    let ended = running.finish();
+    assert_eq!((ended.code, folder.path().join("tidied").exists()), (3, true), "{ended:?}");
+}
+
 /// What holds of every anatomy: shares add up, nothing exceeds the whole, nearly all is explained, nothing is lost.
 fn check_shape(report: &Value) {
     let all = &report["all"];

@@ -14,6 +14,7 @@ use weir_report::text;
 use weir_report::trace::folded;
 use weir_report::trace::perfetto::{self, Counters};
 
+use super::outcome;
 use crate::cli::trace::fsync::Args;
 use crate::failure::{Outcome, Usage};
 use crate::kernel_traces::fsync::{Request, Telling, View, follow};
@@ -34,8 +35,8 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
     let in_intervals = args.interval.is_some();
     let mut told = Told { as_json: args.json, in_intervals, slow: Vec::new(), files };
-    follow(&request(&args), &mut told, &stop)?;
-    Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+    let code = follow(&request(&args), &mut told, &stop)?;
+    Ok(outcome(&stop, code))
 }
 
 /// Prints what a trace tells.

@@ -13,6 +13,16 @@ pub mod util;
 use crate::cli::trace::{Args, Command};
 use crate::failure::Outcome;
 
+/// How a trace ends beside a command: as the command did, unless that is no news.
+#[cfg(feature = "trace")]
+fn outcome(stop: &weir_io::runner::Stop, code: Option<u8>) -> Outcome {
+    match (stop.requested(), code) {
+        (_, Some(code)) if code != 0 => Outcome::Code(code),
+        (Some(signal), _) => Outcome::Interrupted(signal),
+        _ => Outcome::Done,
+    }
+}
+
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     match args.command {

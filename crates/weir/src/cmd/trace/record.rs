@@ -10,6 +10,7 @@ use weir_core::target::DeviceNumber;
 use weir_core::units::{Bytes, Nanos};
 use weir_kernel::capture::{self, DEVICES_MAX, Options, RING_BYTES, Source, Summary};
 
+use super::outcome;
 use crate::cli::trace::record::{Args, Choice, Events};
 use crate::devices::named;
 use crate::failure::{Lacking, Outcome, Usage};
@@ -23,11 +24,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let Recorded { summary, source, code } = recording::record(&options, args.duration, &stop)?;
     print(&told(&summary, source))?;
     complain(&summary)?;
-    Ok(match (stop.requested(), code) {
-        (_, Some(code)) if code != 0 => Outcome::Code(code),
-        (Some(signal), _) => Outcome::Interrupted(signal),
-        _ => Outcome::Done,
-    })
+    Ok(outcome(&stop, code))
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {
