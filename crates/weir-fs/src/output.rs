@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::dir::{Dir, reopen};
@@ -57,6 +57,19 @@ impl Output {
             Found::Stream(file) => Into::Stream(file),
         };
         Ok(Output { into })
+    }
+
+    /// Opens an output under a name that nothing has yet.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for whatever has the name, a link too; `InvalidInput` for a path without a file's name; those of open(2).
+    pub fn create_new(path: &Path, mode: u32) -> io::Result<Output> {
+        let (dir, name) = folder_and_name(path)?;
+        match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(Output { into: Into::Place(dir.beside(name, mode)?) }),
+            Err(error) => Err(error.into()),
+            Ok(_) => Err(Errno::EXIST.into()),
+        }
     }
 
     /// The open file, to write to.
@@ -147,9 +160,7 @@ impl Found {
     }
 
     fn step(path: &Path) -> io::Result<Step> {
-        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
-        let name = name.ok_or_else(|| refused(io::ErrorKind::InvalidInput, path, "it names no file"))?;
-        let dir = Dir::open(path.parent().unwrap_or(Path::new("")))?;
+        let (dir, name) = folder_and_name(path)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let there = match rustix::fs::openat(&dir, name, flags, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(Step::Done(Found::Nothing(dir, name.to_os_string()))),
@@ -181,6 +192,13 @@ impl Found {
         }
         Ok(Step::Done(Found::Stream(reopen(&there, OpenOptions::new().write(true))?)))
     }
+}
+
+/// The folder of an output, and its name there.
+fn folder_and_name(path: &Path) -> io::Result<(Dir, &OsStr)> {
+    let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+    let name = name.ok_or_else(|| refused(io::ErrorKind::InvalidInput, path, "it names no file"))?;
+    Ok((Dir::open(path.parent().unwrap_or(Path::new("")))?, name))
 }
 
 /// Where a link in a folder of root's or the caller's leads. What procfs shows of open files has no name that leads

@@ -64,6 +64,29 @@ fn a_file_is_replaced_when_it_is_whole() {
 }
 
 #[test]
+fn a_new_file_is_there_when_it_is_whole_and_replaces_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace");
+    let names = || fs::read_dir(dir.path()).unwrap().count();
+    drop(Output::create_new(&path, 0o600).unwrap());
+    assert_eq!(names(), 0, "dropped on failure");
+    let mut output = Output::create_new(&path, 0o600).unwrap();
+    output.write_all(b"whole").unwrap();
+    assert!(!path.exists());
+    output.commit().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    symlink("nothing", dir.path().join("link")).unwrap();
+    for there in ["trace", "link"] {
+        let error = Output::create_new(&dir.path().join(there), 0o600).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{there}");
+    }
+    assert!(Output::create_new(&dir.path().join("x/"), 0o600).is_err());
+    assert!(Output::create_new(&dir.path().join("no/x"), 0o600).is_err());
+    assert_eq!(names(), 2);
+}
+
+#[test]
 fn what_lies_in_a_folder_of_others_is_not_followed() {
     let victim = tempfile::tempdir().unwrap();
     let target = victim.path().join("precious");

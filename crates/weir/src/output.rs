@@ -1,8 +1,7 @@
 //! Results to stdout, in the form that was asked for; nothing else goes there.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IntoInnerError, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -10,6 +9,7 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use weir_core::printable;
+use weir_fs::Output;
 use weir_record::Record;
 use weir_report::narrow;
 use weir_report::record::report;
@@ -66,13 +66,22 @@ fn exact(text: &str, on_terminal: bool) -> Cow<'_, str> {
     }
 }
 
-/// A new file for results. Replaces nothing: a recording may be what was named by mistake.
-pub fn create(path: &Path, option: &str) -> anyhow::Result<File> {
-    File::create_new(path).map_err(|error| {
+/// A new file for what a trace found, which names processes of all accounts: its owner's alone, and there when [`place`] puts it
+/// there. Replaces nothing: a recording may be what was named by mistake.
+pub fn create(path: &Path, option: &str) -> anyhow::Result<Output> {
+    Output::create_new(path, 0o600).map_err(|error| {
         let hint = (error.kind() == io::ErrorKind::AlreadyExists)
             .then(|| format!("name another file for {option}, or remove this one"));
         Usage { what: format!("cannot write {}: {error}", path.display()), hint }.into()
     })
+}
+
+/// Puts a file that is whole in its place.
+///
+/// # Errors
+/// Those of writing what is left, and of [`Output::commit`].
+pub fn place(out: BufWriter<Output>) -> io::Result<()> {
+    out.into_inner().map_err(IntoInnerError::into_error)?.commit()
 }
 
 /// A record in a given shape. `path` is where it lies, if it does.

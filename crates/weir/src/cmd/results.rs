@@ -1,6 +1,5 @@
 //! `weir results`.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use anyhow::Context;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
+use weir_fs::Output;
 use weir_report::text::{self, ListRow};
 
 use crate::cli::results::{Args, Command};
@@ -37,12 +37,13 @@ fn exported(store: &Store, run: &str, format: Format) -> anyhow::Result<String> 
 }
 
 fn write_new(file: &Path, text: &str) -> anyhow::Result<()> {
-    let mut out = File::create_new(file).map_err(|error| {
+    let mut out = Output::create_new(file, 0o666).map_err(|error| {
         let exists = error.kind() == io::ErrorKind::AlreadyExists;
         let hint = exists.then(|| "name another file, or remove this one".to_string());
         Lacking { what: format!("cannot make {}: {error}", file.display()), hint }
     })?;
-    out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.commit());
+    written.with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn remove(store: &Store, runs: &[String]) -> anyhow::Result<()> {

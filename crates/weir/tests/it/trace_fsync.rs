@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Mutex;
@@ -78,6 +78,19 @@ fn root_alone_files_for_other_tools_hold_the_same_time() {
     }
     let refused = weir.run(&folder, &["trace", "fsync", "--folded", "dd.folded", "--", "true"]);
     assert_eq!(refused.code, 2, "{refused:?}");
+    for file in ["dd.folded", "dd.pftrace"] {
+        assert_eq!(fs::metadata(folder.join(file)).unwrap().mode() & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_start_leaves_no_file() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let files =
+        ["trace", "fsync", "--folded", "a.folded", "--perfetto", "a.pftrace", "--", "/no/such/program"];
+    let refused = weir.run(folder.path(), &files);
+    assert!(refused.code != 0 && !refused.stderr.is_empty(), "{refused:?}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{refused:?}");
 }
 
 #[test]

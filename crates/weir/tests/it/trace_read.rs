@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -92,6 +93,16 @@ fn a_trace_for_perfetto_holds_every_io_and_replaces_nothing() {
     let again = run(folder.path(), &["vda", "--perfetto", "vda.pftrace"]);
     assert_eq!(again.code, 2, "{again:?}");
     assert!(again.stderr.contains("name another file for --perfetto"), "{again:?}");
+    for file in ["vda.pftrace", "some.pftrace", "rows.csv"] {
+        assert_eq!(fs::metadata(folder.path().join(file)).unwrap().mode() & 0o777, 0o600, "{file}");
+    }
+    // What cannot be read leaves neither file, whole or not.
+    fs::write(folder.path().join("damaged"), "no recording").unwrap();
+    let names = || fs::read_dir(folder.path()).unwrap().count();
+    let before = names();
+    let rows = ["--per-request", "csv", "--out", "b.csv", "--perfetto", "b.pftrace"];
+    let failed = run(folder.path(), &[&["damaged"][..], &rows].concat());
+    assert!(failed.code != 0 && names() == before, "{failed:?}");
 }
 
 /// What must be the same however a recording comes.

@@ -1,6 +1,5 @@
 //! `weir trace fsync`: what was typed as a request, and its reports as text or JSON.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use serde_json::{Map, Value};
 use weir_blocktrace::fsync::{Log, Report, SlowSync};
 use weir_cli::signals::stop_on_signals;
 use weir_core::units::Nanos;
+use weir_fs::Output;
 use weir_report::text;
 use weir_report::trace::folded;
 use weir_report::trace::perfetto::{self, Counters};
@@ -18,7 +18,7 @@ use super::outcome;
 use crate::cli::trace::fsync::Args;
 use crate::failure::{Outcome, Usage};
 use crate::kernel_traces::fsync::{Request, Telling, View, follow};
-use crate::output::{create, print, print_exact};
+use crate::output::{create, place, print, print_exact};
 
 /// Without a command and without --duration.
 const DURATION: Nanos = Nanos(10_000_000_000);
@@ -50,8 +50,8 @@ struct Told<'a> {
 
 /// Files for results beside the report.
 struct Files<'a> {
-    folded: Option<(&'a Path, File)>,
-    perfetto: Option<(&'a Path, File)>,
+    folded: Option<(&'a Path, BufWriter<Output>)>,
+    perfetto: Option<(&'a Path, BufWriter<Output>)>,
 }
 
 impl Files<'_> {
@@ -64,8 +64,8 @@ impl Files<'_> {
     }
 }
 
-fn made<'a>(path: Option<&'a Path>, option: &str) -> anyhow::Result<Option<(&'a Path, File)>> {
-    path.map(|path| Ok((path, create(path, option)?))).transpose()
+fn made<'a>(path: Option<&'a Path>, option: &str) -> anyhow::Result<Option<(&'a Path, BufWriter<Output>)>> {
+    path.map(|path| Ok((path, BufWriter::new(create(path, option)?)))).transpose()
 }
 
 impl View for Told<'_> {
@@ -93,12 +93,12 @@ impl View for Told<'_> {
 
     fn end(&mut self, whole: &Report, log: Option<(Log, Counters)>) -> anyhow::Result<()> {
         if let Some((path, mut file)) = self.files.folded.take() {
-            let written = file.write_all(folded(whole).as_bytes());
+            let written = file.write_all(folded(whole).as_bytes()).and_then(|()| place(file));
             written.with_context(|| format!("cannot write {}", path.display()))?;
             say!("wrote {}", path.display());
         }
         let Some(((path, file), (log, beside))) = self.files.perfetto.take().zip(log) else { return Ok(()) };
-        let written = perfetto::syncs(BufWriter::new(file), &log, &beside);
+        let written = perfetto::syncs(file, &log, &beside).and_then(place);
         written.with_context(|| format!("cannot write {}", path.display()))?;
         if log.left_out > 0 {
             say!(

@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IntoInnerError, IsTerminal, Stdout, Write};
 
 use anyhow::Context;
 use weir_blocktrace::{Both, Sink};
 use weir_cli::signals::stop_on_signals;
 use weir_core::printable;
+use weir_fs::Output;
 use weir_report::trace::perfetto::{IOS_MAX, Recording as Perfetto};
 use weir_report::trace::{self as report, RowFormat, Rows};
 
 use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};
 use crate::failure::{Outcome, Usage};
-use crate::output::{create, print_for};
+use crate::output::{create, place, print_for};
 use crate::page;
 use crate::progress::Progress;
 use crate::trace_input::{self, Analysed, Filter, Reader, Recording};
@@ -71,7 +71,9 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         rows.finish().end().context("cannot write the rows")?;
     }
     if let (Some(perfetto), Some(path)) = (perfetto, &args.output.perfetto) {
-        let written = perfetto.finish().with_context(|| format!("cannot write {}", path.display()))?;
+        let failed = || format!("cannot write {}", path.display());
+        let written = perfetto.finish().with_context(failed)?;
+        place(written.out).with_context(failed)?;
         if written.left_out > 0 {
             let why = format!("a trace for Perfetto holds {IOS_MAX}; --from, --to and --device choose which");
             say!("note: {} I/Os are not in {}: {why}", written.left_out, path.display());
@@ -154,7 +156,7 @@ fn rendered(analysed: &[Analysed], args: &Args) -> anyhow::Result<String> {
 }
 
 /// A trace for Perfetto on its way to a file.
-fn open_perfetto(args: &Args) -> anyhow::Result<Option<Perfetto<BufWriter<File>>>> {
+fn open_perfetto(args: &Args) -> anyhow::Result<Option<Perfetto<BufWriter<Output>>>> {
     let Some(path) = &args.output.perfetto else { return Ok(None) };
     Ok(Some(Perfetto::new(BufWriter::with_capacity(1 << 18, create(path, "--perfetto")?))))
 }
@@ -163,9 +165,9 @@ fn open_perfetto(args: &Args) -> anyhow::Result<Option<Perfetto<BufWriter<File>>
 fn open_rows(args: &Args) -> anyhow::Result<Option<Rows<Text>>> {
     let Some(form) = args.output.per_request else { return Ok(None) };
     let file = args.output.out.as_ref().filter(|path| path.as_os_str() != "-");
-    let out: Box<dyn Write> = match file {
-        Some(path) => Box::new(create(path, "--out")?),
-        None => Box::new(io::stdout()),
+    let out = match file {
+        Some(path) => RowsTo::File(create(path, "--out")?),
+        None => RowsTo::Stdout(io::stdout()),
     };
     let safe: Safe = match file {
         Some(_) => unchanged,
@@ -200,17 +202,43 @@ fn unchanged(text: &str) -> Cow<'_, str> {
     text.into()
 }
 
+/// Where rows go.
+enum RowsTo {
+    File(Output),
+    Stdout(Stdout),
+}
+
+impl Write for RowsTo {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            RowsTo::File(output) => output.write(bytes),
+            RowsTo::Stdout(stdout) => stdout.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            RowsTo::File(output) => output.flush(),
+            RowsTo::Stdout(stdout) => stdout.flush(),
+        }
+    }
+}
+
 /// Text to a writer of bytes, which remembers how it failed.
 struct Text {
-    out: BufWriter<Box<dyn Write>>,
+    out: BufWriter<RowsTo>,
     safe: Safe,
     failed: Option<io::Error>,
 }
 
 impl Text {
-    /// Writes what is left, or says how it failed.
-    fn end(mut self) -> io::Result<()> {
-        self.failed.map_or_else(|| self.out.flush(), Err)
+    /// Writes what is left and puts a file in its place, or says how it failed.
+    fn end(self) -> io::Result<()> {
+        self.failed.map_or(Ok(()), Err)?;
+        match self.out.into_inner().map_err(IntoInnerError::into_error)? {
+            RowsTo::File(output) => output.commit(),
+            RowsTo::Stdout(mut stdout) => stdout.flush(),
+        }
     }
 }
 
