@@ -32,6 +32,8 @@ pub struct Ftrace {
     /// By CPU: each one's stream is read by itself, and tells a thread's name before its first record.
     named: Vec<HashSet<u32>>,
     buffer: Vec<u8>,
+    /// Size of each CPU's ring.
+    ring_bytes: usize,
     /// By CPU, where the kernel's records are cut: what makes whole ones of them.
     cut: Vec<Option<Cut>>,
     /// Events that found a buffer full.
@@ -51,6 +53,7 @@ impl Ftrace {
             disks: disks.to_vec(),
             named: vec![HashSet::new(); cpus],
             buffer: vec![0; 64 << 10],
+            ring_bytes,
             cut: (0..cpus).map(|_| None).collect(),
             dropped_by_cpu: vec![0; cpus],
             mount,
@@ -125,7 +128,7 @@ impl Ftrace {
         }
     }
 
-    /// Takes what the buffers hold.
+    /// Takes what the rings hold; returns how full the fullest was, in parts of 1.
     pub fn round(&mut self, sink: &mut Sink, progress: &mut Progress) -> f64 {
         let mut fullest = 0;
         for cpu in 0..self.pipes.len() {
@@ -139,7 +142,7 @@ impl Ftrace {
             fullest = fullest.max(taken);
         }
         progress.dropped = self.dropped_by_cpu.iter().sum();
-        fullest as f64 / ROUND_BYTES_MAX as f64
+        fullest as f64 / self.ring_bytes as f64
     }
 
     /// Whether the kernel's records told neither errors nor where bios were remapped from.

@@ -33,6 +33,8 @@ struct Setup {
 /// Traces that were set up.
 pub struct Relay {
     files: Vec<Disk>,
+    /// Size of each file's ring.
+    ring_bytes: usize,
     /// Records that the kernel was writing as they were read.
     torn: u64,
     _journal: TracerJournal,
@@ -57,7 +59,7 @@ impl Relay {
         for disk in disks {
             files.push(set_up(disk, ring_bytes, cpus, &mut journal, &mount)?);
         }
-        Ok(Relay { files, torn: 0, _journal: journal, _mount: mount })
+        Ok(Relay { files, ring_bytes, torn: 0, _journal: journal, _mount: mount })
     }
 
     /// Starts them.
@@ -76,7 +78,7 @@ impl Relay {
         }
     }
 
-    /// Takes what the files hold.
+    /// Takes what the files hold; returns how full the fullest ring was, in parts of 1.
     pub fn round(&mut self, sink: &mut Sink, progress: &mut Progress) -> f64 {
         let cpus = self.files.first().map_or(0, |disk| disk.cpus.len());
         let mut fullest = 0;
@@ -97,7 +99,7 @@ impl Relay {
             progress.events += sink.blktrace_records(cpu, &bytes);
         }
         progress.dropped = self.dropped();
-        fullest as f64 / ROUND_BYTES_MAX as f64
+        fullest as f64 / self.ring_bytes as f64
     }
 
     /// Events that found the relay full, or were read before they were written.
