@@ -126,6 +126,26 @@ fn errors_that_the_user_lists_run_again_and_others_end_the_run() {
 }
 
 #[test]
+fn a_late_start_in_the_warm_up_does_not_count() {
+    let fake = Fake::new(|attempt| {
+        if attempt == 0 {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        Ok(CHANGED)
+    });
+    let spec = OltpSpec {
+        threads: 1,
+        transactions: 0,
+        rate: Some(Rate { iops: 20.0, arrival: Arrival::Constant }),
+        warmup: Nanos::from_millis(1400),
+        duration: Nanos::from_millis(200),
+        ..spec()
+    };
+    let lateness = outcome(&spec, fake).unwrap().lateness.unwrap();
+    assert!(lateness.start_delay_max_ns < 900_000_000, "{lateness:?}");
+}
+
+#[test]
 fn a_lost_connection_is_made_again_only_when_asked_for() {
     fn lose_twice(attempt: u64) -> Result<Done, DbError> {
         if attempt == 50 || attempt == 90 { Err(lost()) } else { Ok(CHANGED) }

@@ -154,6 +154,7 @@ impl Watch<'_> {
         self.seen.base = self.running.shared.book.sums();
         let counted = self.seen.base.kinds.get(&Kind::Transaction).map_or(0, Totals::count);
         self.seen.base_seats = shares_of(counted, before, &shares());
+        seats.iter().for_each(|seat| seat.start_delay_max_ns.store(0, Relaxed));
         self.last = self.seen.base.clone();
         self.running.measure_from_ns = now;
         self.last_ns = now;
