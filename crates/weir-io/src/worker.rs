@@ -70,6 +70,8 @@ pub struct Worker<'a, E: Engine> {
     next: usize,
     held: Option<Op>,
     ended: bool,
+    /// It was the time that ended it, not the end of the stream, a failure or the user.
+    lasted: bool,
     /// Nothing more could start when operations were last started: all of the depth was in flight.
     is_full: bool,
     in_flight: u32,
@@ -130,6 +132,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             next: 0,
             held: None,
             ended: false,
+            lasted: false,
             is_full: false,
             in_flight: 0,
             min_reap,
@@ -186,6 +189,11 @@ impl<'a, E: Engine> Worker<'a, E> {
         &self.engine
     }
 
+    /// Whether it was at work until its time was up.
+    pub fn has_lasted(&self) -> bool {
+        self.lasted
+    }
+
     /// What verification found.
     pub fn into_content(self) -> Content {
         self.content
@@ -203,6 +211,7 @@ impl<'a, E: Engine> Worker<'a, E> {
     #[inline(always)]
     fn fill(&mut self, now: u64) {
         if self.shared.halt.load(Relaxed) || now >= self.deadline_ns {
+            self.lasted |= now >= self.deadline_ns && !self.ended;
             self.end(now);
         }
         while !self.free.is_empty() {

@@ -112,7 +112,7 @@ fn lateness(job: &RunningJob, last_ns: u64) -> Option<Lateness> {
 /// Whether the job was at work until its time was up: a failure, a limit of operations or the end of a recording may have
 /// ended it before.
 fn has_lasted(job: &RunningJob) -> bool {
-    job.seen.lasted && job.shared.failure.lock().is_ok_and(|failure| failure.is_none())
+    job.ends.iter().any(|end| end.lasted) && job.shared.failure.lock().is_ok_and(|failure| failure.is_none())
 }
 
 /// Operations still in the stream whose time lay before the end.

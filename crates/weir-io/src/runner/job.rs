@@ -53,6 +53,8 @@ pub struct RunningJob {
 /// What a thread says when it has ended.
 #[derive(Debug, Default)]
 pub struct ThreadEnd {
+    /// Whether it was at work until its time was up.
+    pub lasted: bool,
     /// Of the steps looked at, how many had finished inside the submitting call.
     pub inline: (u64, u64),
     /// What verification found.
@@ -240,10 +242,11 @@ impl Seat {
         sleep_until_ns(span.start_ns);
         let mut worker = Worker::new(&self.shared, &self.counters, engine, arena, self.content, span);
         worker.run();
+        let lasted = worker.has_lasted();
         let inline = worker.engine().inline_share();
         let submits = worker.engine().submits().cloned();
         let verify = worker.into_content().verify_record();
-        let _ = self.done.send(ThreadEnd { inline, verify, submits });
+        let _ = self.done.send(ThreadEnd { lasted, inline, verify, submits });
     }
 }
 

@@ -87,8 +87,6 @@ fn look_at(
     observer: &mut dyn Observer,
     stop: &Stop,
 ) {
-    let ended = job.all_ended();
-    job.seen.lasted |= now >= job.deadline_ns && !ended && stop.requested().is_none();
     if now >= job.deadline_ns || stop.requested().is_some() {
         job.shared.halt.store(true, Relaxed);
     }
@@ -96,6 +94,7 @@ fn look_at(
         begin_measuring(job, now, options);
         observer.measuring(&job.shared.job);
     }
+    let ended = job.all_ended();
     let abandoned =
         options.abandon_after_ns.is_some_and(|grace| now >= job.deadline_ns.saturating_add(grace));
     if now >= job.seen.next_tick_ns || ended || abandoned {

@@ -23,8 +23,6 @@ pub struct Seen {
     pub base_cpu: (u64, u64, Option<u64>),
     /// The same when the job ended.
     pub end_cpu: (u64, u64, Option<u64>),
-    /// Threads were at work when the time was up, and nobody had asked for an earlier end.
-    pub lasted: bool,
     /// Threads were stuck past the limit and were left behind.
     pub abandoned: bool,
     /// When the last tick was, ns on the monotonic clock.
