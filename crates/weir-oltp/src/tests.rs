@@ -33,7 +33,8 @@ fn a_result_accounts_for_all_of_a_transactions_time() {
     assert_eq!([queries.read, queries.write, queries.other], [count * 10, count, count * 2]);
     // As sysbench: a write that changed no row is among the others.
     let mut empty = raw.clone();
-    let written = empty.kinds.iter_mut().find(|(kind, _)| kind.tally() == Some(crate::kind::Tally::Write)).unwrap().1;
+    let written =
+        empty.kinds.iter_mut().find(|(kind, _)| kind.tally() == Some(crate::kind::Tally::Write)).unwrap().1;
     written.empty = 7;
     let told = derive(&record(&empty), &empty).queries;
     assert_eq!([told.read, told.write, told.other], [count * 10, count - 7, count * 2 + 7]);

@@ -6,6 +6,7 @@ use super::record::{Interval, IntervalClass};
 use crate::stats::Histogram;
 use crate::stats::counters::Totals;
 use crate::stats::histogram::bucket_of;
+use crate::stats::pool::{EXACT, Pool};
 
 /// More intervals than this are merged in pairs.
 const INTERVALS_MAX: usize = 3600;
@@ -111,12 +112,12 @@ fn merge<K: Ord>(first: &mut Interval<K>, second: Interval<K>) {
         let count = mine.count + more.count;
         mine.mean_ns =
             (mine.mean_ns * mine.count as f64 + more.mean_ns * more.count as f64) / count.max(1) as f64;
+        let exact = Pool::new([mine.kept(), more.kept()]).quantiles([0, 1], EXACT).unwrap_or_default();
         let mut both = Histogram::new();
         for (low, high, n) in mine.coarse.iter().chain(&more.coarse) {
             both.add_bucket(bucket_of(low + (high - low) / 2), *n);
         }
-        let quantile = |q| both.quantile(q).unwrap_or(0);
-        (mine.p50_ns, mine.p95_ns, mine.p99_ns) = (quantile(0.5), quantile(0.95), quantile(0.99));
+        [mine.p50_ns, mine.p95_ns, mine.p99_ns] = exact.map(|ns| ns as u64);
         mine.max_ns = mine.max_ns.max(more.max_ns);
         mine.count = count;
         mine.bytes += more.bytes;

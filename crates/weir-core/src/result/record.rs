@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::stats::Histogram;
+use crate::stats::pool::Kept;
 use crate::workload::Job;
 
 /// Value of [`Record::schema`] that this version writes.
@@ -231,6 +232,13 @@ pub struct IntervalClass {
     /// Coarse distribution for heat maps: (low, high, count), 8 buckets per power of two.
     #[serde(deserialize_with = "upright")]
     pub coarse: Vec<(u64, u64, u64)>,
+}
+
+impl IntervalClass {
+    /// What is known of the latencies.
+    pub fn kept(&self) -> Kept<'_> {
+        Kept { coarse: &self.coarse, exact_ns: [self.p50_ns, self.p95_ns, self.p99_ns] }
+    }
 }
 
 /// Buckets that end where they begin or later: what is computed of others is nonsense, or no number.

@@ -86,7 +86,8 @@ fn class_record(random: &mut Random, class: Class, second: Second) -> ClassRecor
     record
 }
 
-fn interval_class(made: &ClassRecord) -> IntervalClass {
+/// What an interval keeps of a class.
+pub fn interval_class(made: &ClassRecord) -> IntervalClass {
     let at = |q| made.latency.quantile(q).unwrap_or(0);
     IntervalClass {
         count: made.latency.count(),

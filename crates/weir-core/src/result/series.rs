@@ -42,7 +42,7 @@ impl Series {
             len_ns: whole.iter().map(|i| i.len_ns).collect(),
             count: cells.iter().map(|c| c.count).collect(),
             bytes: cells.iter().map(|c| c.bytes).collect(),
-            latencies: Pool::new(cells.iter().map(|c| &c.coarse[..])),
+            latencies: Pool::new(cells.iter().map(|c| c.kept())),
         }
     }
 
