@@ -40,7 +40,8 @@ pub(super) const STALL: f64 = 0.2;
 pub(super) const BELOW: f64 = 0.9;
 /// A pace hurts if syncs keep so much more without it: more than a second's noise.
 pub(super) const HURTS: f64 = 0.1;
-/// A pace that hurts is tried again after [`TOO_MUCH_NS`], twice that, and so on, this often: ten minutes at most.
+/// A pace that hurts is tried again after [`TOO_MUCH_NS`], twice that, and so on, this often: ten minutes at most. So is whether private
+/// limits are enough after they were not.
 pub(super) const HURTS_MOST: u32 = 5;
 /// Below this share of what syncs are to keep, half of that time tells: no noise is as large.
 pub(super) const PLAIN: f64 = 0.8;

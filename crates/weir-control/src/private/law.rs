@@ -68,6 +68,9 @@ pub struct Law {
     /// Since when syncs lose at the least bound, and whether that was told.
     least_ns: Option<u64>,
     is_not_enough: bool,
+    /// Since when they keep their rate though that was told, and how often it was told.
+    enough_ns: Option<u64>,
+    not_enough: u32,
     /// io.max is not tried until then, and so often it hurt since it served last.
     no_pace_until_ns: u64,
     hurts: u32,
@@ -119,6 +122,7 @@ impl Law {
     pub fn let_go(&mut self) {
         (self.state, self.before_pause, self.trial) = (State::Watching, None, None);
         (self.least_ns, self.is_not_enough, self.rooms) = (None, false, 0);
+        (self.enough_ns, self.not_enough) = (None, 0);
         self.harm.forget();
     }
 
@@ -240,6 +244,9 @@ impl Law {
             seen.oldest_ns > JUDGED_NS && (seen.oldest_ns < judged_ns || judged_ns > 3 * JUDGED_NS);
         let stuck = || Kept::Bad(seen.kept.share().unwrap_or(1.0).min(CUT_MOST));
         let kept = if is_stuck { stuck() } else { seen.kept };
+        if let Some(enough) = self.notice_enough(seen.at_ns, kept) {
+            return Some(enough);
+        }
         if let (Some(trial), Some(share)) = (self.trial, kept.share()) {
             // That a pace hurts keeps others from being tried for a while: it is judged for longer.
             if trial.without.is_some() && judged_ns < 2 * JUDGED_NS {
@@ -296,8 +303,21 @@ impl Law {
         if self.is_not_enough || at_ns < since + IDLE_NS / 3 {
             return None;
         }
-        self.is_not_enough = true;
+        (self.is_not_enough, self.not_enough) = (true, self.not_enough + 1);
         Some(Transition::NotEnough)
+    }
+
+    /// The other limits may be why they keep their rate: that is tried ever more rarely.
+    fn notice_enough(&mut self, at_ns: u64, kept: Kept) -> Option<Transition> {
+        self.enough_ns = match kept {
+            Kept::Good(_) if self.is_not_enough => self.enough_ns.or(Some(at_ns)),
+            Kept::Bad(_) => None,
+            _ => self.enough_ns.filter(|_| self.is_not_enough),
+        };
+        let wait_ns = TOO_MUCH_NS << self.not_enough.saturating_sub(1).min(HURTS_MOST);
+        self.enough_ns.filter(|since_ns| at_ns >= since_ns + wait_ns)?;
+        (self.enough_ns, self.least_ns, self.is_not_enough) = (None, None, false);
+        Some(Transition::Enough)
     }
 
     fn raise_budget(&mut self, seen: &Seen<'_>, time_ns: u64) -> Option<Transition> {

@@ -149,6 +149,8 @@ pub enum Transition {
     Escapes,
     /// Least bounds are not enough: the other limits hold as well from now on.
     NotEnough,
+    /// Syncs keep their rate: the other limits no longer hold.
+    Enough,
     /// It was left alone for long enough.
     Again,
 }
@@ -176,6 +178,7 @@ impl Transition {
             Transition::OtherStall => "other-stall",
             Transition::Escapes => "escapes",
             Transition::NotEnough => "not-enough",
+            Transition::Enough => "enough",
             Transition::Again => "again",
         }
     }
@@ -204,6 +207,7 @@ impl Transition {
             Transition::OtherStall => "the group waits for I/O and writes nothing",
             Transition::Escapes => "the group writes pages that count for others",
             Transition::NotEnough => "syncs lose at the least bound: the other limits hold as well",
+            Transition::Enough => "syncs keep their rate: the other limits are not needed",
             Transition::Again => "ten minutes are over",
         }
     }

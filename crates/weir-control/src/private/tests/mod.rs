@@ -102,6 +102,26 @@ fn what_was_lost_at_the_least_pace_is_forgotten_once_syncs_keep_their_rate() {
 }
 
 #[test]
+fn the_other_limits_hold_no_longer_than_private_ones_are_not_enough() {
+    let (good, bad): (model::Answer, model::Answer) = (|_, _, _| 0.99, |_, _, _| 0.5);
+    let mut plant = Plant::new(40.0, 4.0, bad);
+    plant.can_pace = false;
+    let is_not_enough_after = |plant: &mut Plant, answer, seconds| {
+        plant.answer = answer;
+        plant.run(seconds);
+        plant.law.is_not_enough()
+    };
+    assert!(is_not_enough_after(&mut plant, bad, 30));
+    assert!(is_not_enough_after(&mut plant, good, 15), "it may pass");
+    assert!(!is_not_enough_after(&mut plant, good, 15), "{:?}", plant.said);
+    assert_eq!(plant.said.iter().filter(|said| **said == Transition::Enough).count(), 1);
+    // The second time it is believed later.
+    assert!(is_not_enough_after(&mut plant, bad, 30));
+    assert!(is_not_enough_after(&mut plant, good, 30));
+    assert!(!is_not_enough_after(&mut plant, good, 40), "{:?}", plant.said);
+}
+
+#[test]
 fn what_was_in_vain_is_tried_where_syncs_lose_far_more() {
     let busy: model::Answer = |_, _, pace| if pace.is_some() { 0.7 } else { 0.6 };
     let mut plant = Plant::new(40.0, 4.0, busy);
