@@ -1,7 +1,7 @@
 //! A cgroup of version 2 whose memory.high and io.max may be turned: what it holds and does, and who is in it.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 
 use weir_control::private::{Candidate, Group, Memory};
 use weir_core::target::DeviceNumber;
@@ -26,6 +26,26 @@ pub struct CgroupSight {
     before: Option<Counts>,
 }
 
+/// What a cgroup has written to each device since it was made, in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CgroupWrites(BTreeMap<DeviceNumber, u64>);
+
+/// A device that gets less than this share of what a cgroup writes to another one is not flooded by it.
+const COUNTS: u64 = 20;
+
+impl CgroupWrites {
+    /// Whether it has written to this device since then, and no small part of what it wrote to any other: whoever floods one device
+    /// may have a log on another.
+    pub fn is_on(&self, device: DeviceNumber, before: &CgroupWrites) -> bool {
+        let since = |(device, now): (&DeviceNumber, &u64)| {
+            now.saturating_sub(before.0.get(device).copied().unwrap_or(0))
+        };
+        let here = self.0.get_key_value(&device).map_or(0, since);
+        let most = self.0.iter().map(since).max().unwrap_or(0);
+        here > 0 && here >= most / COUNTS
+    }
+}
+
 /// What a cgroup's files count since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
@@ -46,6 +66,15 @@ impl IoCgroup {
     pub fn sight(&self, host: &Host, device: DeviceNumber) -> CgroupSight {
         let (host, folder) = (host.keeping_open(), self.folder().to_string());
         CgroupSight { host, folder, device, before: None }
+    }
+
+    /// What it has written to each device; `None` where nothing counts that: it has no io controller, or none of memory, without which
+    /// its pages are written back in the name of a cgroup above (`wb_get_create` of mm/backing-dev.c).
+    pub fn written(&self, host: &Host) -> Option<CgroupWrites> {
+        if !host.tree.exists(&format!("{}/memory.high", self.folder())) {
+            return None;
+        }
+        host.tree.parsed(&format!("{}/io.stat", self.folder()), parse_io).ok().map(|(written, _)| written)
     }
 
     /// What is to be known of it before its limits are turned; who shares it is for others to say.
@@ -101,6 +130,14 @@ impl Host {
         self.own_cgroup_of(process).map(|group| self.tree.real(group.folder()))
     }
 
+    /// The path in the hierarchy of version 2 of a cgroup that is named by it, with or without the first slash, or by its folder.
+    pub fn cgroup_path(&self, named: &str) -> String {
+        let mount = self.mount_of_version_2().ok();
+        let below = mount.as_ref().and_then(|mount| Path::new(named).strip_prefix(&mount.mount_point).ok());
+        let path = below.map_or(named, |below| below.to_str().unwrap_or(named));
+        format!("/{}", path.trim_matches('/'))
+    }
+
     /// The share of page cache that the kernel lets be dirty, 0 to 1.
     pub fn dirty_share(&self) -> f64 {
         let settings = self.vm_settings();
@@ -124,9 +161,9 @@ impl CgroupSight {
         let current: u64 = tree.value(&file("memory.current"))?;
         let (memory, refault_pages) = tree.parsed(&file("memory.stat"), parse_stat)?;
         let stall_us = |name: &str| tree.parsed(&file(name), psi::parse).map_or(0, |p| p.full_total_us);
-        let io = tree.parsed(&file("io.stat"), |text| parse_io(text, self.device)).ok();
+        let io = tree.parsed(&file("io.stat"), parse_io).ok();
         let now = Counts {
-            written_bytes: io.map(|(written, _)| written),
+            written_bytes: io.as_ref().map(|(written, _)| written.0.get(&self.device).copied().unwrap_or(0)),
             read_bytes: io.map_or(0, |(_, read)| read),
             memory_stall_us: stall_us("memory.pressure"),
             io_stall_us: stall_us("io.pressure"),
@@ -171,9 +208,9 @@ fn parse_stat(text: &str) -> Result<(Memory, u64), BadLine> {
     Ok((memory, of("workingset_activate_file") + of("workingset_refault_anon")))
 }
 
-/// `8:0 rbytes=1 wbytes=2 …`: what was written to one device, and read from all.
-fn parse_io(text: &str, device: DeviceNumber) -> Result<(u64, u64), BadLine> {
-    let (mut written, mut read) = (0, 0);
+/// `8:0 rbytes=1 wbytes=2 …`: what was written to each device, and read from all.
+fn parse_io(text: &str) -> Result<(CgroupWrites, u64), BadLine> {
+    let (mut written, mut read) = (CgroupWrites::default(), 0);
     for (index, line) in text.lines().enumerate() {
         let bad = || BadLine::new(index + 1, "MAJOR:MINOR KEY=VALUE…", line);
         let mut words = line.split_whitespace();
@@ -181,7 +218,7 @@ fn parse_io(text: &str, device: DeviceNumber) -> Result<(u64, u64), BadLine> {
         for (key, value) in words.filter_map(|word| word.split_once('=')) {
             let value: u64 = value.parse().map_err(|_| bad())?;
             match key {
-                "wbytes" if number == device => written = value,
+                "wbytes" => _ = written.0.insert(number, value),
                 "rbytes" => read += value,
                 _ => {}
             }
@@ -261,12 +298,38 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_is_on_the_device_that_gets_it() {
+        let written = |text: &str| parse_io(text).unwrap().0;
+        let before = written("7:0 rbytes=9 wbytes=1000\n8:0 rbytes=0 wbytes=5000");
+        for (now, is_here) in [
+            ("7:0 wbytes=1000\n8:0 wbytes=9000000", false),
+            ("7:0 wbytes=9000\n8:0 wbytes=9000000", false),
+            ("7:0 wbytes=901000\n8:0 wbytes=9000000", true),
+            ("7:0 wbytes=1001\n8:0 wbytes=5000", true),
+            ("8:0 wbytes=9000000", false),
+            ("", false),
+        ] {
+            assert_eq!(written(now).is_on(DISK, &before), is_here, "{now}");
+        }
+        assert!(written("7:0 wbytes=1").is_on(DISK, &CgroupWrites::default()));
+    }
+
+    #[test]
+    fn a_cgroup_is_named_in_three_ways() {
+        let machine = machine();
+        for named in ["/a.slice/b", "a.slice/b/", "/sys/fs/cgroup/unified/a.slice/b"] {
+            assert_eq!(machine.host.cgroup_path(named), "/a.slice/b", "{named}");
+        }
+        assert_eq!(machine.host.cgroup_path("/"), "/");
+    }
+
+    #[test]
     fn what_cannot_be_understood_is_named() {
         for (text, line) in [("anon x", 1), ("anon 1\nfile", 2)] {
             assert_eq!(parse_stat(text).unwrap_err().line, line, "{text}");
         }
         for text in ["7-0 wbytes=1", "7:0 wbytes=x"] {
-            assert_eq!(parse_io(text, DISK).unwrap_err().line, 1, "{text}");
+            assert_eq!(parse_io(text).unwrap_err().line, 1, "{text}");
         }
     }
 

@@ -89,6 +89,12 @@ impl Law {
         !matches!(self.state, State::Watching | State::Spared { .. })
     }
 
+    /// Whether a cgroup that writes is held, or would be: one that would not is better left to others.
+    pub fn would_hold(&self, need: Need, silent_ns: u64) -> bool {
+        let is_ready = self.state == State::Watching && self.rate.get() > 0.0;
+        self.holds() || (is_ready && need != Need::Nobody && silent_ns < SILENT_NS)
+    }
+
     /// Whether other limits have to hold as well.
     pub fn is_not_enough(&self) -> bool {
         self.is_not_enough
@@ -170,7 +176,7 @@ impl Law {
     }
 
     fn watch(&mut self, seen: &Seen<'_>, writes: bool) -> Option<Transition> {
-        if !writes || seen.need == Need::Nobody || seen.silent_ns >= SILENT_NS || self.rate.get() <= 0.0 {
+        if !writes || !self.would_hold(seen.need, seen.silent_ns) {
             return None;
         }
         (self.too_much, self.good, self.cut_from) = (None, None, None);

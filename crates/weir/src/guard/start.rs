@@ -106,14 +106,8 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
             .then(|| cgroups(&host, &journal, settings, block_devices.len())),
         privates: settings.may_be_private().then(|| {
             let take = take_pair(&host, &journal, settings.shadow);
-            Privates::new(
-                &host,
-                take,
-                &settings.spare,
-                settings.shadow,
-                settings.target.keep,
-                block_devices.len(),
-            )
+            let names: Vec<&str> = block_devices.iter().map(|device| device.name.as_str()).collect();
+            Privates::new(&host, take, &settings.spare, settings.shadow, settings.target.keep, &names)
         }),
         take_exact: exact(&host, &journal, settings.shadow),
         writers: block_devices.iter().map(|_| Writers::new(&host)).collect(),

@@ -7,7 +7,7 @@ use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
 use weir_control::{Life, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::{Actuator, KnobError};
-use weir_host::{CgroupSight, Host, IoCgroup};
+use weir_host::{CgroupSight, CgroupWrites, Host, IoCgroup};
 
 use super::pair::{End, Limits, Pair, Restored, TakePair};
 use crate::guard::exempt::{Exempt, accounts_of, shared_with};
@@ -25,7 +25,7 @@ const SPARED_MOST: usize = 256;
 const LOOKED_MOST: usize = 2;
 /// Writers whose cgroup is asked for in one sample. Bytes that others write count as not held.
 const WRITERS_MOST: usize = 64;
-/// One that wrote lately has a part of what all may have; one that did not for the longer time is let go of while others are held.
+/// One that wrote lately has a part of what all may have; one that did not for the longer time, or not to this device, is let go of.
 const WRITES_NS: u64 = 3_000_000_000;
 const IDLE_NS: u64 = 30_000_000_000;
 /// The end of the guard waits so long for all of them.
@@ -47,6 +47,8 @@ pub struct Held {
     sight: CgroupSight,
     /// When it wrote last, or was taken.
     wrote_ns: u64,
+    /// When it was last seen to write to this device, and what it had written then.
+    here: (u64, Option<CgroupWrites>),
     proof: Proof,
     pair: Box<dyn Pair>,
 }
@@ -77,6 +79,22 @@ impl Held {
         now_ns < self.wrote_ns + WRITES_NS
     }
 
+    /// Whether it has written anything for long, and anything to this device. The latter is asked once in so long: those in it may go on
+    /// elsewhere, and another device may need it.
+    fn is_idle(&mut self, host: &Host, number: DeviceNumber, now_ns: u64) -> bool {
+        if now_ns >= self.wrote_ns + IDLE_NS {
+            return true;
+        }
+        let (seen_ns, before) = &self.here;
+        if now_ns < seen_ns + IDLE_NS {
+            return false;
+        }
+        let now = self.group.written(host);
+        let is_here = is_on(number, now.as_ref(), before.as_ref());
+        self.here = (now_ns, now);
+        !is_here
+    }
+
     /// Whether its writes can be paced.
     fn has_pace(&self) -> bool {
         matches!(self.actuator, Actuator::Private { pace: Some(_), .. })
@@ -98,6 +116,9 @@ pub struct Groups {
     next: usize,
     /// Which cgroup a process is in, as of the last search.
     homes: HashMap<Life, Option<IoCgroup>>,
+    /// What the cgroups of bulk writers that are not held had written at the last search, by path; and when they were seen to write to this
+    /// device.
+    others: HashMap<String, (Option<CgroupWrites>, Option<u64>)>,
 }
 
 /// What decides whose cgroup may be held.
@@ -108,6 +129,8 @@ pub struct Rules<'a> {
     pub spare: &'a [Protected],
     /// Who must not be held.
     pub exempt: &'a Exempt,
+    /// Cgroups that this guard holds for other devices, with the device's name.
+    pub elsewhere: &'a HashMap<String, String>,
 }
 
 impl Groups {
@@ -125,6 +148,7 @@ impl Groups {
         let asked = writers.iter().take(WRITERS_MOST);
         let homes = asked.map(|writer| (writer.life(), home_of(rules.host, writer.life()))).collect();
         let before = std::mem::replace(&mut self.homes, homes);
+        let mut others = std::mem::take(&mut self.others);
         let (mut refused, mut looked) = (Vec::new(), 0);
         for writer in writers {
             let Some(Some(group)) = self.homes.get(&writer.life()).cloned() else { continue };
@@ -133,8 +157,22 @@ impl Groups {
             if is_known || self.spared.contains_key(group.path()) {
                 continue;
             }
+            let (_, here_ns) = self.others.entry(group.path().to_string()).or_insert_with(|| {
+                let written = group.written(rules.host);
+                let Some((before, here_ns)) = others.remove(group.path()) else { return (written, None) };
+                let is_here = is_on(number, written.as_ref(), before.as_ref());
+                (written, if is_here { Some(now_ns) } else { here_ns })
+            });
+            // A bulk writer counts for every device on which it has a file open.
+            if here_ns.is_none_or(|here_ns| now_ns >= here_ns + WRITES_NS) {
+                continue;
+            }
             let why = match self.refused.get(group.path()) {
                 Some((_, why)) => why.clone(),
+                None if rules.elsewhere.contains_key(group.path()) => {
+                    let device = &rules.elsewhere[group.path()];
+                    format!("the cgroup of {} is held for {device}", writer.comm)
+                }
                 None if self.is_full() => {
                     format!("no more than {HELD_MOST} cgroups of bulk writers are held at a time")
                 }
@@ -157,6 +195,11 @@ impl Groups {
             *home = before.get(life).cloned().flatten();
         }
         refused
+    }
+
+    /// Nobody floods: what was written until the next flood says nothing of that.
+    pub fn forget_others(&mut self) {
+        self.others.clear();
     }
 
     /// Whether no other one is taken.
@@ -183,7 +226,13 @@ impl Groups {
         let high = group.high().ok_or("its cgroup's name cannot be journaled")?;
         let pace = candidate.has_pace.then(|| group.write_limit(number)).flatten();
         let actuator = Actuator::Private { high, pace };
-        let pair = take(&actuator).map_err(|error: KnobError| error.to_string())?;
+        let pair = take(&actuator).map_err(|error| match error {
+            KnobError::Held { knob, pid, .. } if pid == std::process::id() => {
+                format!("this guard already uses {knob}")
+            }
+            error => error.to_string(),
+        })?;
+        let written = group.written(rules.host);
         let mut sight = group.sight(rules.host, number);
         // The first look counts for nothing.
         let _ = sight.look();
@@ -195,6 +244,7 @@ impl Groups {
             accounts,
             sight,
             wrote_ns: now_ns,
+            here: (now_ns, written),
             proof: Proof::default(),
             pair,
         });
@@ -213,9 +263,15 @@ impl Groups {
         Some(said)
     }
 
-    /// What each does, with what these writers gave to write(2). Those that are gone are let go of, and those that write no more
-    /// while others do: another account may have any number of them.
-    pub fn sample(&mut self, writers: &[Writer], host: &Host, now_ns: u64) -> Vec<Group> {
+    /// What each does, with what these writers gave to write(2). Those that are gone are let go of, and those that write no more, or
+    /// to other devices: another account may have any number of them.
+    pub fn sample(
+        &mut self,
+        writers: &[Writer],
+        number: DeviceNumber,
+        host: &Host,
+        now_ns: u64,
+    ) -> Vec<Group> {
         if !self.held.is_empty() {
             self.ask_homes(writers, host);
         }
@@ -234,7 +290,8 @@ impl Groups {
             held.proof.push(&group);
             if group.is_at_work() {
                 held.wrote_ns = now_ns;
-            } else if now_ns >= held.wrote_ns + IDLE_NS && self.held.len() > 1 {
+            }
+            if held.is_idle(host, number, now_ns) {
                 self.let_go(at);
                 continue;
             }
@@ -328,6 +385,12 @@ impl Groups {
         group.path().to_string()
     }
 
+    /// Of those that are held or being restored.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let held = self.held.iter().map(|held| held.group.path());
+        held.chain(self.leaving.iter().map(|(path, _)| path.as_str()))
+    }
+
     /// Lets go of all. [`Groups::left`] tells what was restored.
     pub fn let_all_go(&mut self) {
         while !self.held.is_empty() {
@@ -373,13 +436,17 @@ fn sentences(restored: Restored) -> Vec<String> {
     restored.unwrap_or_else(|error| vec![error.to_string()])
 }
 
-/// Whether somebody means this cgroup: a unit by its name, a path with all below it.
+/// Whether a cgroup has written to a device in the meantime. Where nothing counts that, nothing speaks against it.
+fn is_on(number: DeviceNumber, now: Option<&CgroupWrites>, before: Option<&CgroupWrites>) -> bool {
+    now.zip(before).is_none_or(|(now, before)| now.is_on(number, before))
+}
+
+/// Whether somebody means this cgroup: a unit by its name, a path of the hierarchy with all below it.
 fn is_meant(who: &Protected, path: &str) -> bool {
     match who {
         Protected::All => true,
         Protected::Unit(name) => is_system_unit(name, path),
         Protected::Cgroup(named) => {
-            let named = named.trim_end_matches('/');
             path.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }
         Protected::Comm(_) | Protected::Pid(_) => false,

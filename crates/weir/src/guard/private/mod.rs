@@ -6,6 +6,8 @@ mod pair;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
@@ -39,6 +41,7 @@ pub struct Privates {
 
 #[derive(Default)]
 struct Device {
+    name: String,
     law: Law,
     groups: Groups,
     found_ns: u64,
@@ -73,17 +76,23 @@ pub struct Judged {
 }
 
 impl Privates {
-    /// Of so many devices.
+    /// Of devices of these names.
     pub fn new(
         host: &Host,
         take: TakePair,
         spare: &[Protected],
         shadow: bool,
         keep: f64,
-        devices: usize,
+        devices: &[&str],
     ) -> Self {
-        let devices = (0..devices).map(|_| Device::default()).collect();
-        Privates { host: host.clone(), take, spare: spare.to_vec(), shadow, keep, devices }
+        // However a cgroup is named, it is compared by its path.
+        let by_path = |who: &Protected| match who {
+            Protected::Cgroup(named) => Protected::Cgroup(host.cgroup_path(named)),
+            other => other.clone(),
+        };
+        let device = |name: &&str| Device { name: name.to_string(), ..Device::default() };
+        let (spare, devices) = (spare.iter().map(by_path).collect(), devices.iter().map(device).collect());
+        Privates { host: host.clone(), take, spare, shadow, keep, devices }
     }
 
     /// From when on a device's syncs are to be judged.
@@ -98,9 +107,12 @@ impl Privates {
 
     /// A sample of a device: what is to be told.
     pub fn sample(&mut self, at: usize, now: &Now<'_>, judged: Judged) -> Vec<String> {
+        let elsewhere = self.held_elsewhere(at);
         let (device, seen, time) = (&mut self.devices[at], now.seen, now.time);
-        let mut said = device.find(&self.host, &self.spare, &mut self.take, now);
-        let groups = device.groups.sample(&seen.bulk.writers, &self.host, time.now_ns);
+        let would_hold = device.law.would_hold(judged.need, seen.sensor.silent_ns);
+        let look = Look { host: &self.host, spare: &self.spare, elsewhere: &elsewhere, would_hold };
+        let mut said = device.find(&look, &mut self.take, now);
+        let groups = device.groups.sample(&seen.bulk.writers, seen.number, &self.host, time.now_ns);
         let can_pace = device.groups.can_pace(time.now_ns);
         let transition = device.law.step(&SeenByLaw {
             at_ns: time.now_ns,
@@ -120,13 +132,24 @@ impl Privates {
         if let Some(transition) = transition {
             said.push(device.sentence(transition, judged.kept, self.shadow));
         }
-        if !device.law.holds() && matches!(transition, Some(Transition::Ended | Transition::Unneeded)) {
+        // Another device may need them.
+        let is_over = transition.is_some() && !device.law.holds();
+        if is_over || !device.law.would_hold(judged.need, seen.sensor.silent_ns) {
             device.groups.let_all_go();
         }
         said.extend(device.groups.ended(time.now_ns));
         said.extend(device.groups.left());
         device.judge_cover(&self.host, now.writers);
         said
+    }
+
+    /// The cgroups that other devices than this one have, with the device's name.
+    fn held_elsewhere(&self, at: usize) -> HashMap<String, String> {
+        let others = self.devices.iter().enumerate().filter(|(other, _)| *other != at);
+        let of = |(_, device): (usize, &Device)| -> Vec<(String, String)> {
+            device.groups.paths().map(|path| (path.to_string(), device.name.clone())).collect()
+        };
+        others.flat_map(of).collect()
     }
 
     /// What a device's bulk writers may have together.
@@ -172,17 +195,30 @@ impl Privates {
     pub fn forget(&mut self, at: usize) -> Vec<String> {
         let device = &mut self.devices[at];
         device.groups.let_all_go();
-        let groups = std::mem::take(&mut device.groups);
-        *device = Device { groups, ..Device::default() };
+        let (name, groups) = (std::mem::take(&mut device.name), std::mem::take(&mut device.groups));
+        *device = Device { name, groups, ..Device::default() };
         device.groups.left()
     }
 }
 
+/// What a search for cgroups goes by.
+struct Look<'a> {
+    host: &'a Host,
+    spare: &'a [Protected],
+    /// Cgroups that other devices have, with the device's name.
+    elsewhere: &'a HashMap<String, String>,
+    /// Whether one that is found would be held.
+    would_hold: bool,
+}
+
 impl Device {
     /// Takes cgroups over, and lets go of those in which somebody protected is now.
-    fn find(&mut self, host: &Host, spare: &[Protected], take: &mut TakePair, now: &Now<'_>) -> Vec<String> {
-        let (watch, now_ns) = (&now.writers.watch, now.time.now_ns);
-        let floods = watch.is_flooded_by_others(|_| false);
+    fn find(&mut self, look: &Look<'_>, take: &mut TakePair, now: &Now<'_>) -> Vec<String> {
+        let (watch, now_ns, host) = (&now.writers.watch, now.time.now_ns, look.host);
+        let floods = look.would_hold && watch.is_flooded_by_others(|_| false);
+        if !floods {
+            self.groups.forget_others();
+        }
         let nothing_to_do = !floods && self.groups.held.is_empty();
         if nothing_to_do || now_ns < self.found_ns + FIND_EVERY_NS {
             return Vec::new();
@@ -190,7 +226,7 @@ impl Device {
         self.found_ns = now_ns;
         self.dirty_share = host.dirty_share();
         let exempt = (now.exempt)();
-        let rules = Rules { host, spare, exempt: &exempt };
+        let rules = Rules { host, spare: look.spare, exempt: &exempt, elsewhere: look.elsewhere };
         let mut said: Vec<String> = self.groups.drop_shared(now_ns, &rules).into_iter().collect();
         if floods {
             let mut writers = watch.writers();

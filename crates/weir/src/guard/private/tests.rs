@@ -1,7 +1,9 @@
 //! Private limits on a machine of a few files: whose cgroups are taken over, and when they are let go of.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -53,6 +55,12 @@ impl Pair for TestPair {
     }
 }
 
+fn write(root: &Path, path: &str, text: &str) {
+    let file = root.join(path.trim_start_matches('/'));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+}
+
 /// A machine whose dd, in a cgroup of its own, floods a device beside a database.
 struct Stage {
     folder: tempfile::TempDir,
@@ -68,11 +76,21 @@ struct Stage {
     others: Vec<(u32, u64)>,
     /// What all write in a sample who are not named, or of whom it is not known where.
     unnamed: u64,
+    /// In which cgroup each is.
+    homes: RefCell<BTreeMap<u32, String>>,
+    /// What each cgroup has written to each device.
+    written: BTreeMap<String, [u64; 2]>,
+    /// Of a hundred bytes, so many count for the cgroup; and the device that they go to.
+    counted: u64,
+    to: usize,
 }
 
 impl Stage {
     fn new(spare: &[&str]) -> Stage {
         let folder = tempfile::tempdir().unwrap();
+        let set = |path: &str, text: &str| write(folder.path(), path, text);
+        set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
+        set("/proc/sys/vm/dirty_ratio", "20");
         let (host, done) = (Host::at(folder.path()), Rc::new(RefCell::new(Done::default())));
         let actuators = done.clone();
         let take = Box::new(move |actuator: &Actuator| -> Result<Box<dyn Pair>, KnobError> {
@@ -80,7 +98,7 @@ impl Stage {
             Ok(Box::new(TestPair(actuators.clone())))
         });
         let spare: Vec<Protected> = spare.iter().map(|who| who.parse().unwrap()).collect();
-        let privates = Privates::new(&host, take, &spare, false, 0.93, 1);
+        let privates = Privates::new(&host, take, &spare, false, 0.93, &["sda", "nvme0n1"]);
         let writers = Writers::new(&host);
         let (need, others) = (Need::Here, Vec::new());
         let stage = Stage {
@@ -94,9 +112,11 @@ impl Stage {
             bytes: 20 * MB,
             others,
             unnamed: 0,
+            homes: RefCell::default(),
+            written: BTreeMap::new(),
+            counted: 100,
+            to: 0,
         };
-        stage.set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
-        stage.set("/proc/sys/vm/dirty_ratio", "20");
         for (pid, comm, group) in [(DD, "dd", "backup.service"), (DATABASE, "mariadbd", "db.service")] {
             stage.put(pid, comm, group);
         }
@@ -105,6 +125,7 @@ impl Stage {
 
     /// A process in a cgroup of its own.
     fn put(&self, pid: u32, comm: &str, group: &str) {
+        self.homes.borrow_mut().insert(pid, group.to_string());
         self.set(&format!("/proc/{pid}/comm"), comm);
         self.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
         self.begins(pid, 0);
@@ -141,24 +162,42 @@ impl Stage {
     }
 
     fn set(&self, path: &str, text: &str) {
-        let file = self.folder.path().join(path.trim_start_matches('/'));
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, text).unwrap();
+        write(self.folder.path(), path, text);
+    }
+
+    /// What a writer writes shows in its cgroup.
+    fn count(&mut self, pid: u32, bytes: u64) {
+        let Some(group) = self.homes.borrow().get(&pid).cloned() else { return };
+        let file = format!("/sys/fs/cgroup/{group}/io.stat");
+        if bytes == 0 || !self.folder.path().join(file.trim_start_matches('/')).exists() {
+            return;
+        }
+        let written = self.written.entry(group).or_default();
+        written[self.to] += bytes * self.counted / 100;
+        let text = format!("7:0 rbytes=0 wbytes={}\n7:1 rbytes=0 wbytes={}", written[0], written[1]);
+        self.set(&file, &text);
     }
 
     /// Looks for so many seconds; what was told.
     fn sample(&mut self, seconds: u64) -> Vec<String> {
+        self.sample_all(seconds, 1)
+    }
+
+    /// The same of so many devices.
+    fn sample_all(&mut self, seconds: u64, devices: u32) -> Vec<String> {
         let mut said = Vec::new();
         for _ in 0..10 * seconds {
             self.now_ns += LOOK_NS;
+            let writes: Vec<(u32, u64)> =
+                std::iter::once((DD, self.bytes)).chain(self.others.iter().copied()).collect();
+            writes.iter().for_each(|(pid, bytes)| self.count(*pid, *bytes));
             let writer = |(pid, bytes): &(u32, u64)| Writer {
                 pid: *pid,
                 comm: "dd".to_string(),
                 bytes: *bytes,
                 start_ns: 0,
             };
-            let writers: Vec<Writer> =
-                std::iter::once(&(DD, self.bytes)).chain(&self.others).map(writer).collect();
+            let writers: Vec<Writer> = writes.iter().map(writer).collect();
             let dirtied_bytes = self.unnamed / 2 + writers.iter().map(|writer| writer.bytes).sum::<u64>();
             let unlocated_bytes = self.unnamed - self.unnamed / 2;
             let seen = Seen {
@@ -172,8 +211,11 @@ impl Stage {
             let judged = Judged { kept: Kept::Unknown, need: self.need, oldest_ns: 0 };
             self.writers.push(&seen, time);
             let exempt = || Exempt { processes: [DATABASE].into(), are_not_all: self.are_not_all };
-            let now = Now { seen: &seen, writers: &self.writers, time, exempt: &exempt };
-            said.extend(self.privates.sample(0, &now, judged));
+            for minor in 0..devices {
+                let seen = Seen { number: DeviceNumber { major: 7, minor }, ..seen.clone() };
+                let now = Now { seen: &seen, writers: &self.writers, time, exempt: &exempt };
+                said.extend(self.privates.sample(minor as usize, &now, judged));
+            }
         }
         said
     }
@@ -183,6 +225,7 @@ impl Stage {
 #[test]
 fn whose_pages_count_for_others_is_not_covered() {
     let mut stage = Stage::new(&[]);
+    stage.counted = 1;
     stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 1000000\nkernel 2000000\nfile 60000000");
     stage.sample(2);
     assert_eq!((stage.done.borrow().taken.len(), stage.privates.covers(0)), (1, false));
@@ -213,12 +256,55 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
 }
 
+/// Who has files open on two devices writes in bulk to one of them, and may be done with that.
+#[test]
+fn a_cgroup_is_held_for_the_device_that_it_floods() {
+    let mut stage = Stage::new(&[]);
+    stage.to = 1;
+    stage.sample_all(5, 2);
+    let taken = |stage: &Stage, device: u32| {
+        let done = stage.done.borrow();
+        done.taken.iter().filter(|actuator| actuator.contains(&format!("/7:{device}/"))).count()
+    };
+    assert_eq!((taken(&stage, 0), taken(&stage, 1)), (0, 1));
+    assert!(!stage.privates.covers(0) && stage.privates.covers(1));
+    assert!(stage.privates.remarks(0).is_empty(), "it does not flood this one");
+    // It goes on to the other device.
+    stage.to = 0;
+    stage.sample_all(2, 2);
+    let why = stage.privates.remarks(0).join("; ");
+    assert!(why.contains("the cgroup of dd is held for nvme0n1"), "{why}");
+    stage.sample_all(60, 2);
+    assert_eq!((taken(&stage, 0), taken(&stage, 1)), (1, 1));
+    assert!(stage.privates.covers(0) && !stage.privates.covers(1));
+}
+
+/// Nobody has anything to lose, or the law leaves them alone.
+#[test]
+fn no_cgroup_is_taken_or_kept_that_would_not_be_held() {
+    let mut stage = Stage::new(&[]);
+    stage.need = Need::Nobody;
+    stage.sample(3);
+    assert!(stage.done.borrow().taken.is_empty());
+    stage.need = Need::Here;
+    stage.sample(1);
+    assert_eq!(stage.done.borrow().taken.len(), 1);
+    // Its pages count for others: it is spared.
+    (stage.counted, stage.bytes) = (1, 60 * MB);
+    stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 1000000");
+    let said = stage.sample(10).join("; ");
+    assert!(said.contains("(escapes)"), "{said}");
+    assert_eq!((stage.done.borrow().taken.len(), stage.done.borrow().stopped), (1, 1));
+}
+
 #[test]
 fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
     type Change = fn(&Stage);
-    let cases: [(Change, &[&str], &str); 6] = [
+    let cases: [(Change, &[&str], &str); 8] = [
         (|_| {}, &["backup.service"], "is to be left alone (--spare)"),
         (|_| {}, &["cgroup:/backup.service/"], "is to be left alone (--spare)"),
+        (|_| {}, &["cgroup:backup.service"], "is to be left alone (--spare)"),
+        (|_| {}, &["cgroup:/sys/fs/cgroup/backup.service"], "is to be left alone (--spare)"),
         (
             |stage| stage.put(DD, "dd", "a.slice/backup.service/payload"),
             &["backup.service"],
@@ -458,15 +544,7 @@ fn who_writes_no_more_has_no_part_and_is_let_go_of() {
     let mut stage = Stage::new(&[]);
     stage.put(5, "dd", "second.service");
     stage.others = vec![(5, 20 * MB)];
-    let mut written = 0;
-    let mut pass = |stage: &mut Stage, seconds: u64| {
-        for _ in 0..seconds {
-            written += 200 * MB;
-            stage.set("/sys/fs/cgroup/backup.service/io.stat", &format!("7:0 rbytes=0 wbytes={written}"));
-            stage.sample(1);
-        }
-    };
-    pass(&mut stage, 2);
+    stage.sample(2);
     let high = |stage: &Stage| {
         let held = stage.privates.devices[0].groups.held.iter();
         held.filter(|held| held.group.path() == "/backup.service").find_map(|held| held.limits.high)
@@ -474,10 +552,10 @@ fn who_writes_no_more_has_no_part_and_is_let_go_of() {
     let (halved, held) = (high(&stage), stage.privates.held(0));
     stage.others.clear();
     stage.set("/sys/fs/cgroup/second.service/memory.stat", "anon 1000000");
-    pass(&mut stage, 4);
+    stage.sample(4);
     assert!(held == 2 && high(&stage) > halved, "{halved:?} {:?}", high(&stage));
     assert_eq!(stage.done.borrow().stopped, 0);
-    pass(&mut stage, 30);
+    stage.sample(30);
     assert_eq!((stage.privates.held(0), stage.done.borrow().stopped), (1, 1));
     assert!(stage.privates.covers(0));
 }
