@@ -1,6 +1,7 @@
 //! Where a command can have a cgroup of its own.
 
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -37,13 +38,21 @@ pub enum Place {
 impl Place {
     /// The best there is.
     pub fn find(host: &Host, slice: Option<&str>) -> Place {
-        if has_systemd_run() {
-            return Place::Scope { is_users: !is_root(), slice: slice.map(str::to_string) };
-        }
-        match make(host, slice) {
-            Ok(place) => place,
-            Err(why) => Place::Nowhere(why),
-        }
+        Place::among(has_systemd_run().then(|| answers(&manager_sockets())), host, slice)
+    }
+
+    /// A scope where there is a manager that answers, else a cgroup of this process's making, else none.
+    fn among(manager: Option<Result<(), String>>, host: &Host, slice: Option<&str>) -> Place {
+        let silent = match manager {
+            Some(Ok(())) => {
+                return Place::Scope { is_users: !is_root(), slice: slice.map(str::to_string) };
+            }
+            Some(Err(why)) => Some(why),
+            None => None,
+        };
+        make(host, slice).unwrap_or_else(|why| {
+            Place::Nowhere(silent.into_iter().chain([why]).collect::<Vec<_>>().join("; "))
+        })
     }
 
     /// What is lacking, in sentences.
@@ -99,6 +108,28 @@ impl Place {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Where systemd-run(1) asks the manager: its own socket, and the bus.
+fn manager_sockets() -> Vec<PathBuf> {
+    if is_root() {
+        return vec![PathBuf::from("/run/systemd/private"), PathBuf::from("/run/dbus/system_bus_socket")];
+    }
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    folder.map_or(Vec::new(), |folder| vec![folder.join("systemd/private"), folder.join("bus")])
+}
+
+/// Whether somebody listens on one of these: after su, in cron and in some containers a user has no manager, and systemd-run would end
+/// without the command.
+fn answers(sockets: &[PathBuf]) -> Result<(), String> {
+    let mut why = "systemd's manager of this user is not there: XDG_RUNTIME_DIR is not set".to_string();
+    for socket in sockets {
+        match UnixStream::connect(socket) {
+            Ok(_) => return Ok(()),
+            Err(error) => why = format!("systemd's manager does not answer at {}: {error}", socket.display()),
+        }
+    }
+    Err(why)
 }
 
 /// Whether systemd runs here (sd_booted(3)) and can be asked.
@@ -202,6 +233,24 @@ mod tests {
             assert!(asked.iter().any(|asked| asked == word), "{word}: {asked:?}");
         }
         assert_eq!(asked[asked.len() - 3..], ["--", "dd", "if=/dev/zero"]);
+    }
+
+    #[test]
+    fn a_manager_that_does_not_answer_is_not_asked_to_run_the_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let (dead, alive) = (folder.path().join("private"), folder.path().join("bus"));
+        let why = answers(std::slice::from_ref(&dead)).unwrap_err();
+        assert!(why.contains("does not answer at") && why.contains("private"), "{why}");
+        assert!(answers(&[]).unwrap_err().contains("XDG_RUNTIME_DIR is not set"));
+        let _listens = std::os::unix::net::UnixListener::bind(&alive).unwrap();
+        assert_eq!(answers(&[dead, alive]), Ok(()));
+        // A tree without cgroups: the command runs all the same, and both reasons are told.
+        let host = Host::at(folder.path());
+        let place = Place::among(Some(Err(why.clone())), &host, None);
+        let Place::Nowhere(told) = &place else { panic!("it has a cgroup") };
+        assert_eq!(*told, format!("{why}; cgroup version 2 is not mounted here"));
+        assert_eq!(words(&place.command(&["true".to_string()])), ["true"]);
+        assert!(matches!(Place::among(Some(Ok(())), &host, None), Place::Scope { .. }));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use weir_host::Host;
 
 use super::place::lacks_of;
 
+/// What is said where there is no io.stat.
+const NOT_COUNTED: &str = "its cgroup does not count what it writes (no io controller)";
 /// From this share of the time on it is told what a command waits for.
 const WAITS: f64 = 0.5;
 
@@ -24,13 +26,14 @@ pub struct Watch {
     began: Instant,
     last: Option<(Instant, Counts)>,
     held_s: f64,
-    written_bytes: u64,
+    written_bytes: Option<u64>,
 }
 
 /// What the cgroup counts since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
-    written_bytes: u64,
+    /// `None` where no io controller counts it.
+    written_bytes: Option<u64>,
     io_stall_us: u64,
 }
 
@@ -56,7 +59,7 @@ impl Watch {
             began: Instant::now(),
             last: None,
             held_s: 0.0,
-            written_bytes: 0,
+            written_bytes: None,
         }
     }
 
@@ -75,15 +78,15 @@ impl Watch {
         if limits != Limits::default() {
             self.held_s += seconds;
         }
-        let written = counts.written_bytes.saturating_sub(before.written_bytes);
         let waits = counts.io_stall_us.saturating_sub(before.io_stall_us) as f64 / 1e6 / seconds;
-        Some(format!(
-            "{} writes {}, {} so far; {}",
-            self.name,
-            megabytes_per_second(written as f64 / seconds),
-            Bytes(counts.written_bytes),
-            why(limits, waits)
-        ))
+        let writes = match counts.written_bytes {
+            Some(bytes) => {
+                let since = bytes.saturating_sub(before.written_bytes.unwrap_or(0));
+                format!("writes {}, {} so far", megabytes_per_second(since as f64 / seconds), Bytes(bytes))
+            }
+            None => format!("runs; {NOT_COUNTED}"),
+        };
+        Some(format!("{} {writes}; {}", self.name, why(limits, waits)))
     }
 
     /// Which limits its cgroup does not have, once, as soon as it is there.
@@ -102,12 +105,18 @@ impl Watch {
             return Vec::new();
         }
         let seconds = self.began.elapsed().as_secs_f64();
-        let rate = megabytes_per_second(self.written_bytes as f64 / seconds.max(1e-3));
         let held = match self.held_s {
             0.0 => "nothing held it".to_string(),
             held => format!("held by a guard for {held:.0} s of it"),
         };
-        vec![format!("{} wrote {} in {seconds:.0} s ({rate}); {held}", self.name, Bytes(self.written_bytes))]
+        let did = match self.written_bytes {
+            Some(bytes) => {
+                let rate = megabytes_per_second(bytes as f64 / seconds.max(1e-3));
+                format!("wrote {} in {seconds:.0} s ({rate})", Bytes(bytes))
+            }
+            None => format!("took {seconds:.0} s; {NOT_COUNTED}"),
+        };
+        vec![format!("{} {did}; {held}", self.name)]
     }
 }
 
@@ -134,13 +143,13 @@ fn why(limits: Limits, waits: f64) -> String {
 fn counts(folder: &Path) -> io::Result<Counts> {
     let text = |file: &str| fs::read_to_string(folder.join(file));
     // A device and one mapped over it count the same bytes.
-    let io = text("io.stat").unwrap_or_default();
-    let written = io.lines().filter_map(|line| word(line, "wbytes=")).max();
+    let most = |io: String| io.lines().filter_map(|line| word(line, "wbytes=")).max().unwrap_or(0);
+    let written_bytes = text("io.stat").ok().map(most);
     let pressure = text("io.pressure").unwrap_or_default();
     let full = pressure.lines().find(|line| line.starts_with("full"));
     fs::metadata(folder)?;
     let io_stall_us = full.and_then(|line| word(line, "total=")).unwrap_or(0);
-    Ok(Counts { written_bytes: written.unwrap_or(0), io_stall_us })
+    Ok(Counts { written_bytes, io_stall_us })
 }
 
 fn limits(folder: &Path) -> Limits {
@@ -169,9 +178,26 @@ mod tests {
         ] {
             fs::write(folder.path().join(file), text).unwrap();
         }
-        assert_eq!(counts(folder.path()).unwrap(), Counts { written_bytes: 500, io_stall_us: 4 });
+        assert_eq!(counts(folder.path()).unwrap(), Counts { written_bytes: Some(500), io_stall_us: 4 });
         assert_eq!(limits(folder.path()), Limits { high: None, pace: Some(30_000_000) });
         assert!(counts(Path::new("/gone")).is_err());
+    }
+
+    /// A user's manager that has no io controller.
+    #[test]
+    fn what_is_not_counted_is_not_said_to_be_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watch = Watch::begin(&Host::at(folder.path()), 1, "dd", false);
+        watch.folder = Some(folder.path().to_path_buf());
+        let said: Vec<String> = [watch.sample(), watch.sample()].into_iter().flatten().collect();
+        assert_eq!(
+            said,
+            ["dd runs; its cgroup does not count what it writes (no io controller); nothing holds it"]
+        );
+        let last = watch.last_words().join("");
+        assert!(last.starts_with("dd took 0 s; its cgroup does not count"), "{last}");
+        fs::write(folder.path().join("io.stat"), "").unwrap();
+        assert!(watch.sample().unwrap().contains("0 B so far"), "nothing yet");
     }
 
     #[test]
