@@ -60,7 +60,7 @@ pub enum KnobError {
         reads: Value,
     },
     /// The guardian could not be started.
-    #[error("no guardian, so nothing was changed: {0}")]
+    #[error("no guardian, so nothing was changed: {}", of_tasks(.0))]
     NoGuardian(io::Error),
     /// The journal could not be written.
     #[error("the journal cannot be written, so nothing was changed: {0}")]
@@ -99,6 +99,9 @@ impl KnobError {
             KnobError::Held { unconfirmed: true, .. } => Some(
                 "`weir knobs confirm` keeps that change, `weir knobs rollback` takes it back".to_string(),
             ),
+            KnobError::NoGuardian(error) if error.raw_os_error() == Some(libc::EAGAIN) => {
+                Some("raise TasksMax of the service, or `ulimit -u`".to_string())
+            }
             KnobError::Held { .. } => Some("wait for its end".to_string()),
             KnobError::Refused { hint, .. } => hint.clone(),
             KnobError::NotTaken { reads, .. } => {
@@ -116,6 +119,14 @@ impl KnobError {
             KnobError::NotLedBack { .. } => Some("`weir knobs rollback` tries again".to_string()),
             _ => None,
         }
+    }
+}
+
+/// clone(2): EAGAIN is a limit of tasks, of the service's cgroup, the account or the machine.
+fn of_tasks(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => format!("{error}: the limit of tasks is reached"),
+        _ => error.to_string(),
     }
 }
 

@@ -37,6 +37,10 @@ const CAPABILITIES: [&str; 4] = ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "CA
 /// own alone. What it could write to beyond them is mounted read-only (`ProtectSystem=strict`).
 const OF_CGROUPS: &str = "CAP_DAC_OVERRIDE";
 
+/// Its threads, and a guardian process for each limit in use: up to two for a device, and for each of 16 cgroups of bulk writers one besides
+/// its thread. That is enough for a hundred devices.
+const TASKS_MOST: u32 = 512;
+
 /// The unit that an install writes.
 pub fn text(needs: &Needs) -> String {
     format!("# Written by `weir guard install`; `weir guard uninstall` takes it away.\n{}", body(needs))
@@ -99,7 +103,7 @@ Environment=WEIR_STORE=/var/lib/weir/runs
 OOMScoreAdjust=-500
 Nice=-5
 MemoryMax=512M
-TasksMax=64
+TasksMax={TASKS_MOST}
 LimitCORE=0
 
 CapabilityBoundingSet={capabilities}
@@ -167,6 +171,7 @@ mod tests {
         for (key, value) in [
             ("Service.Type", "notify"),
             ("Service.WatchdogSec", "30"),
+            ("Service.TasksMax", "512"),
             ("Service.Restart", "on-failure"),
             ("Service.ExecStart", "/usr/local/bin/weir guard run --config /etc/weir/guard.toml"),
             ("Service.ExecStopPost", "/usr/local/bin/weir knobs rollback --stale"),

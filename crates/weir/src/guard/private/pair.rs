@@ -14,8 +14,8 @@ use weir_host::knob::{Actuator, Governor, Journal, KnobError, Move};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// memory.high is never asked to be less.
 const FLOOR_BYTES: u64 = 1 << 20;
-/// Threads at the same time, those that are not done though nobody waits for them any more included. Each has a guardian, and a
-/// service has 64 tasks.
+/// Threads at the same time, those that are not done though nobody waits for them any more included. Each has a guardian, and
+/// both count among the tasks of the service.
 const THREADS_MOST: usize = 16;
 /// Those there are.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
