@@ -39,7 +39,7 @@ pub fn govern(journal: &Journal, arguments: &[String]) {
         };
         match moved.unwrap() {
             Move::Written { .. } => sleep(Duration::from_millis(10)),
-            Move::StoodDown { said } | Move::Gone { said } => {
+            Move::StoodDown { said } | Move::Reset { said } | Move::Gone { said } => {
                 println!("{said}");
                 sleep(Duration::MAX);
             }

@@ -102,6 +102,11 @@ impl Group {
     fn over(&mut self, over: Move) -> Option<Effect> {
         self.asked = None;
         match over {
+            // Whoever wrote the baseline wants it.
+            Move::Reset { said } => {
+                let said = if said.is_empty() { said } else { format!("; {said}") };
+                self.over(Move::StoodDown { said: format!("another program wrote the baseline{said}") })
+            }
             Move::StoodDown { said } => {
                 self.down = Some(said.clone());
                 Some(Effect::StoodDown { why: said })

@@ -51,6 +51,12 @@ pub enum Move {
         /// The baseline, and what was restored.
         said: String,
     },
+    /// Somebody wrote the baseline again, to all of its knobs or some, as a service manager does that applies its properties. The others
+    /// were restored. Nothing is written any more.
+    Reset {
+        /// What was restored.
+        said: String,
+    },
     /// The device is gone, or another one now. Nothing is written any more; a new governor may start.
     Gone {
         /// The same.
@@ -277,8 +283,18 @@ impl Governor {
         if self.entry.changes.first().is_some_and(is_another) {
             return Ok(Some(self.end("", gone)));
         }
-        let is_ours = self.file.exists() && now == self.in_force;
-        Ok((!is_ours).then(|| self.stand_down()))
+        let is_as = |nth: usize, value: &Value| *value == self.in_force[nth];
+        let is_reset = |nth: usize, value: &Value| *value == self.entry.changes[nth].old;
+        let values = || now.iter().enumerate();
+        let is_there = self.file.exists();
+        if is_there && values().all(|(nth, value)| is_as(nth, value)) {
+            return Ok(None);
+        }
+        let is_baseline = values().all(|(nth, value)| is_as(nth, value) || is_reset(nth, value));
+        Ok(Some(match is_there && is_baseline {
+            true => self.end("", |said| Move::Reset { said }),
+            false => self.stand_down(),
+        }))
     }
 
     /// Takes what is due of a way to another limit.

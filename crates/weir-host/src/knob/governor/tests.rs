@@ -330,13 +330,45 @@ fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
     }
 }
 
+const HIGH: &str = "/sys/fs/cgroup/unified/db.slice/memory.high";
+
+fn of_both() -> Actuator {
+    Actuator::Private {
+        high: "cgroup:/db.slice/memory.high".parse().unwrap(),
+        pace: Some("cgroup:/db.slice/io.max/7:0/wbps".parse().unwrap()),
+    }
+}
+
+/// Not another program's wish: the guard sets its limits again.
+#[test]
+fn a_baseline_that_a_service_manager_writes_again_is_a_reset() {
+    // As a service manager does that applies a unit's properties again, with a pace beside it or without.
+    for (again, is_reset) in [
+        (&[(HIGH, "max")][..], true),
+        (&[(IO_MAX, "7:0 wbps=max")], true),
+        (&[(HIGH, "max"), (IO_MAX, "7:0 wbps=max")], true),
+        (&[(HIGH, "9000000")], false),
+        (&[(HIGH, "max"), (IO_MAX, "7:0 wbps=5")], false),
+    ] {
+        let machine = machine();
+        machine.set(HIGH, "max");
+        machine.set(IO_MAX, "7:0 wbps=max");
+        let mut governor = start(&machine, &of_both());
+        written(governor.set_private(Some(16_000_000), Some(30_000_000)).unwrap());
+        again.iter().for_each(|(file, text)| machine.set(file, text));
+        let moved = governor.beat().unwrap();
+        assert_eq!(matches!(moved, Move::Reset { .. }), is_reset, "{again:?}: {moved:?}");
+        assert_eq!(governor.beat().unwrap(), moved);
+        if is_reset {
+            assert_eq!((machine.get(HIGH).as_str(), machine.get(IO_MAX).as_str()), ("max", "7:0 wbps=max"));
+        }
+        assert!(machine.journaled().is_empty());
+    }
+}
+
 #[test]
 fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
-    let high = "/sys/fs/cgroup/unified/db.slice/memory.high";
-    let actuator = |pace: bool| Actuator::Private {
-        high: "cgroup:/db.slice/memory.high".parse().unwrap(),
-        pace: pace.then(|| "cgroup:/db.slice/io.max/7:0/wbps".parse().unwrap()),
-    };
+    let high = HIGH;
     // (found, asked for in MB and MB/s, in force)
     for (found, asked, in_force) in [
         (("max", "7:0 wbps=max"), (Some(16), Some(30)), ("16166912", "7:0 wbps=29997739")),
@@ -347,7 +379,7 @@ fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
         let machine = machine();
         machine.set(high, found.0);
         machine.set(IO_MAX, found.1);
-        let mut governor = start(&machine, &actuator(true));
+        let mut governor = start(&machine, &of_both());
         let bytes = |mb: Option<u64>| mb.map(|mb| mb * 1_000_000);
         written(governor.set_private(bytes(asked.0), bytes(asked.1)).unwrap());
         assert_eq!(
@@ -362,21 +394,12 @@ fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
     // To restore it the kernel would reclaim, for as long as those inside like. Nothing is journaled.
     let machine = machine();
     machine.set(high, "9000000");
-    let refused = Governor::start(&machine.journal, &machine.host, &actuator(true), 1 << 20);
+    let refused = Governor::start(&machine.journal, &machine.host, &of_both(), 1 << 20);
     assert!(matches!(refused, Err(KnobError::Limited { .. })));
     assert!(machine.journaled().is_empty());
     machine.set(high, "max");
-    let mut governor = start(&machine, &actuator(false));
-    written(governor.set_private(Some(16_000_000), Some(1)).unwrap());
-    // As a service manager does that applies a unit's properties again.
-    machine.set(high, "max");
-    assert_eq!(
-        stood_down(&governor.beat().unwrap()),
-        "",
-        "what was found is there: nothing is to be said of it"
-    );
     // A killed guard's limits are told from others' by their mark.
-    let governor = start(&machine, &actuator(true));
+    let governor = start(&machine, &of_both());
     let file = machine.journal.folder().join(&machine.journaled()[0]);
     let mut entry = machine.journal.read(&file).unwrap();
     entry.pid_started_ticks = 1;

@@ -159,7 +159,7 @@ fn turn(mut governor: Governor, asks: &Receiver<Limits>, tell: &Sender<End>) -> 
         let end = match moved {
             Ok(Move::Written { .. }) => continue,
             Ok(Move::Gone { .. }) => End::Gone,
-            Ok(Move::StoodDown { said }) if said.is_empty() => End::Reset,
+            Ok(Move::Reset { .. }) => End::Reset,
             Ok(Move::StoodDown { said }) => End::Lost(said),
             Err(error) => End::Lost(error.to_string()),
         };
