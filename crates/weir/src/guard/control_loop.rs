@@ -13,7 +13,7 @@ use weir_control::{
 
 use super::cost::Meter;
 use super::device::{GuardedDevice, Law};
-use super::group::Group;
+use super::group::{Group, WHOLE};
 use super::history::Pages;
 use super::private::Privates;
 use super::reporter::{Reporter, status_line};
@@ -298,8 +298,8 @@ impl ControlLoop {
         let members = group.devices.clone();
         let whole = self.devices.iter().zip(&self.homes).any(|(device, home)| *home == at && device.is_exact);
         let wishes = members.iter().filter_map(|device| self.devices[*device].wish);
-        let wishes = wishes.chain(whole.then_some(u64::MAX));
-        let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat());
+        let wishes = wishes.chain(whole.then_some(WHOLE));
+        let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat(now.awake_ns));
         let is_of_cgroup = at >= self.first_of_cgroups();
         let effect = effect.filter(|effect| !is_of_cgroup || *effect != Effect::Gone);
         if members.is_empty() {

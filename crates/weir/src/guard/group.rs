@@ -9,9 +9,30 @@ use super::governing::Governing;
 /// A limit that was not taken is tried again after this long, and after twice as long each time.
 const AGAIN_NS: u64 = 1_000_000_000;
 const AGAIN_MOST_NS: u64 = 60_000_000_000;
+/// The limit that is no limit, but counted: a share of a device that is whole.
+pub const WHOLE: u64 = u64::MAX;
 
 /// Takes an actuator over, whenever it is to be taken.
 pub type Take = Box<dyn FnMut() -> Result<Box<dyn Governing>, KnobError>>;
+
+/// What was asked for last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// The baseline, or a whole share.
+    Nothing(Option<u64>),
+    Limit(u64),
+    /// The kernel refused it: what is in force is not known.
+    Refused,
+}
+
+impl Asked {
+    fn of(wanted: Option<u64>) -> Asked {
+        match wanted {
+            Some(bytes) if bytes != WHOLE => Asked::Limit(bytes),
+            none => Asked::Nothing(none),
+        }
+    }
+}
 
 /// A limit and the devices under it.
 pub struct Group {
@@ -27,10 +48,9 @@ pub struct Group {
     pub down: Option<String>,
     take: Take,
     turn: Option<Box<dyn Governing>>,
-    /// The limit that was asked for last; `None`: the baseline.
-    asked: Option<u64>,
+    asked: Asked,
     shadow: bool,
-    /// Not before then, and after how long, if a limit was not taken.
+    /// Not before then, and after how long, if a limit was not taken. Forgotten once nothing was refused for as long again.
     again: Option<(u64, u64)>,
 }
 
@@ -48,7 +68,7 @@ impl Group {
     ) -> Result<Group, KnobError> {
         let mut turn = take()?;
         let limits = turn.limits()?;
-        let (turn, asked) = (Some(turn), None);
+        let (turn, asked) = (Some(turn), Asked::Nothing(None));
         Ok(Group { actuator, of_device, devices, limits, down: None, take, turn, asked, shadow, again: None })
     }
 
@@ -63,7 +83,7 @@ impl Group {
     pub fn lead(&mut self, wishes: impl Iterator<Item = u64>, now_ns: u64) -> Option<Effect> {
         let wanted = wishes.min();
         let waits = self.again.is_some_and(|(until_ns, _)| now_ns < until_ns);
-        if self.down.is_some() || waits || wanted == self.asked {
+        if self.down.is_some() || waits || Asked::of(wanted) == self.asked {
             return None;
         }
         let turn = self.turn.as_mut()?;
@@ -73,34 +93,45 @@ impl Group {
         };
         match moved {
             Ok(Move::Written { .. }) => {
-                (self.asked, self.again) = (wanted, None);
+                let before = std::mem::replace(&mut self.asked, Asked::of(wanted));
+                if matches!((before, self.asked), (Asked::Nothing(_), Asked::Nothing(_))) {
+                    // How strictly no limit is counted is no decision of a law's.
+                    return None;
+                }
                 let bytes = wanted.unwrap_or(u64::MAX).min(self.limits.saved_bytes);
                 Some(if self.shadow { Effect::Shadow { bytes } } else { Effect::Written { bytes } })
             }
             Ok(over) => self.over(over),
-            Err(error) => {
-                let wait_ns = self.again.map_or(AGAIN_NS, |(_, wait_ns)| (wait_ns * 2).min(AGAIN_MOST_NS));
-                self.again = Some((now_ns + wait_ns, wait_ns));
-                Some(Effect::Refused { why: error.to_string() })
-            }
+            Err(error) => Some(self.refused(&error, now_ns)),
         }
     }
 
-    /// Gives a sign of life. What came of it, if the limit is no longer the guard's.
-    pub fn beat(&mut self) -> Option<Effect> {
+    /// Gives a sign of life, and takes what is due of the way to a lower limit. What came of it, if the limit is no longer the guard's or
+    /// the kernel refused it.
+    pub fn beat(&mut self, now_ns: u64) -> Option<Effect> {
         if self.down.is_some() {
             return None;
         }
         match self.turn.as_mut()?.beat() {
-            Ok(Move::Written { .. }) => None,
+            Ok(Move::Written { .. }) => {
+                self.again = self.again.filter(|(until_ns, wait_ns)| now_ns < until_ns + wait_ns);
+                None
+            }
             Ok(over) => self.over(over),
             // Nobody would restore the limit: the baseline is better than a limit without a guardian.
-            Err(error) => self.over(Move::StoodDown { said: error.to_string() }),
+            Err(error @ KnobError::NoGuardian(_)) => self.over(Move::StoodDown { said: error.to_string() }),
+            Err(error) => Some(self.refused(&error, now_ns)),
         }
     }
 
+    fn refused(&mut self, error: &KnobError, now_ns: u64) -> Effect {
+        let wait_ns = self.again.map_or(AGAIN_NS, |(_, wait_ns)| (wait_ns * 2).min(AGAIN_MOST_NS));
+        (self.asked, self.again) = (Asked::Refused, Some((now_ns + wait_ns, wait_ns)));
+        Effect::Refused { why: error.to_string() }
+    }
+
     fn over(&mut self, over: Move) -> Option<Effect> {
-        self.asked = None;
+        self.asked = Asked::Nothing(None);
         match over {
             // Whoever wrote the baseline wants it.
             Move::Reset { said } => {
@@ -127,7 +158,7 @@ impl Group {
     /// The device that it holds is gone: so is the limit.
     pub fn let_go(&mut self) {
         self.turn = None;
-        self.asked = None;
+        self.asked = Asked::Nothing(None);
     }
 
     /// Takes the actuator over again, if it is not.
@@ -142,7 +173,7 @@ impl Group {
         self.turn = None;
         let mut turn = (self.take)()?;
         self.limits = turn.limits()?;
-        (self.turn, self.asked, self.again, self.down) = (Some(turn), None, None, None);
+        (self.turn, self.asked, self.again, self.down) = (Some(turn), Asked::Nothing(None), None, None);
         Ok(true)
     }
 

@@ -7,7 +7,7 @@ use super::super::band::{Band, marked, marked_pages};
 use super::super::dirty;
 use super::super::entry::Written;
 use super::super::place::Place;
-use super::Actuator;
+use super::{Actuator, BdiOf};
 use crate::error::HostError;
 use crate::host::Host;
 
@@ -27,6 +27,8 @@ pub(super) struct Hand {
     pub places: Vec<Place>,
     /// Of a bdi: where the kernel says its share in bytes.
     share: Option<Place>,
+    /// Of a bdi: the share in parts per million that it is promised. The kernel refuses a smaller one (`bdi_set_max_ratio`).
+    promised_ppm: u64,
 }
 
 impl Hand {
@@ -44,7 +46,12 @@ impl Hand {
             Actuator::Dirty | Actuator::Cgroup(_) | Actuator::Private { .. } => None,
             Actuator::Bdi(bdi) => Some(Place::of(&host.tree, &bdi.file("max_bytes"))?),
         };
-        Ok(Hand { actuator: actuator.clone(), page_bytes: host.page_bytes(), knobs, places, share })
+        let promised_ppm = match actuator {
+            Actuator::Bdi(bdi) => promised_ppm(host, bdi),
+            Actuator::Dirty | Actuator::Cgroup(_) | Actuator::Private { .. } => 0,
+        };
+        let (actuator, page_bytes) = (actuator.clone(), host.page_bytes());
+        Ok(Hand { actuator, page_bytes, knobs, places, share, promised_ppm })
     }
 
     /// The values in force.
@@ -52,9 +59,14 @@ impl Hand {
         self.places.iter().map(|place| place.read(&host.tree)).collect()
     }
 
-    /// The least limit that keeps the kernel going: of dirty pages it wants more than two.
-    pub fn least_bytes(&self) -> u64 {
-        4 * self.page_bytes
+    /// The least limit that the kernel takes and that keeps it going: of dirty pages it wants more than two, of a device's share what
+    /// that is promised.
+    pub fn least_bytes(&self, host: &Host) -> Result<u64, HostError> {
+        let promised = match self.promised_ppm {
+            0 => 0,
+            ppm => (u128::from(dirty::threshold_bytes(host)?) * u128::from(ppm)).div_ceil(WHOLE_PPM.into()),
+        };
+        Ok(u64::try_from(promised).unwrap_or(u64::MAX).max(4 * self.page_bytes))
     }
 
     /// Whether it holds dirty pages: lowered below what is dirty it stalls their writers.
@@ -109,7 +121,7 @@ impl Hand {
                 // The whole share is what was found, as a rule: it does not tell whose it is.
                 let high = found.unwrap_or(WHOLE_PPM).min(WHOLE_PPM - 1);
                 // A share stands for more bytes when memory becomes free: the floor then is a smaller one.
-                let low = (self.ppm(host, limits.floor_bytes)? / 4).max(1);
+                let low = (self.ppm(host, limits.floor_bytes)? / 4).max(1).max(self.promised_ppm);
                 vec![Band::of_numbers(1, 1), Band::of_numbers(low.min(high), high)]
             }
             Actuator::Cgroup(_) => vec![Band::of_bytes(self.of_a_second(limits.floor_bytes), most * TENTHS)],
@@ -170,6 +182,14 @@ impl Hand {
         let threshold = u128::from(dirty::threshold_bytes(host)?.max(1));
         Ok(u64::try_from(u128::from(bytes) * u128::from(WHOLE_PPM) / threshold).unwrap_or(u64::MAX))
     }
+}
+
+/// Where it cannot be read nothing is promised: the kernel has the file as long as it has that of the share.
+fn promised_ppm(host: &Host, bdi: &BdiOf) -> u64 {
+    let promised =
+        Place::of(&host.tree, &bdi.file("min_ratio_fine")).and_then(|place| place.read(&host.tree));
+    let ppm = promised.ok().and_then(|value| value.number());
+    ppm.and_then(|ppm| u64::try_from(ppm).ok()).unwrap_or(0)
 }
 
 fn number(bytes: u64) -> Value {

@@ -487,7 +487,7 @@ fn entry(
 
 fn saved_limits(host: &Host, hand: &Hand, found: &[Value], floor_bytes: u64) -> Result<Limits, HostError> {
     let saved_bytes = hand.saved_bytes(host, found)?;
-    let floor_bytes = floor_bytes.max(hand.least_bytes()).min(saved_bytes);
+    let floor_bytes = floor_bytes.max(hand.least_bytes(host)?).min(saved_bytes);
     Ok(Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes })
 }
 

@@ -96,6 +96,21 @@ fn a_share_of_a_device_is_led_back_as_a_share() {
     assert!(machine.journaled().is_empty());
 }
 
+/// The kernel refuses a smaller share than what the device is promised.
+#[test]
+fn a_share_is_never_less_than_what_is_promised() {
+    let machine = machine();
+    machine.set(&bdi("min_ratio_fine"), "400000");
+    let mut governor = start(&machine, &of_loop());
+    assert_eq!(governor.limits().unwrap().floor_bytes, 1_638_400);
+    // Where memory becomes free, the same bytes are a smaller share.
+    for (pages, asked) in [(1000, FLOOR), (1000, 1), (2000, FLOOR)] {
+        machine.set("/proc/vmstat", &format!("nr_dirty_threshold {pages}"));
+        written(governor.set(asked).unwrap());
+        assert_eq!(machine.get(&bdi("max_ratio_fine")), "400000", "{pages} {asked}");
+    }
+}
+
 #[test]
 fn somebody_elses_value_stays_and_nothing_is_written_any_more() {
     for (foreign, says) in [

@@ -6,7 +6,7 @@
 use weir_control::Effect;
 
 use super::super::device::GuardedDevice;
-use super::super::group::Group;
+use super::super::group::{Group, WHOLE};
 use super::ControlLoop;
 
 /// Takes the strict share of the device over that has this index; or says why not.
@@ -55,7 +55,7 @@ impl ControlLoop {
         }
         let said = match &mut self.exact[device] {
             Exact::Taken(group) if holds => {
-                match group.lead(std::iter::once(u64::MAX), now_ns).or_else(|| group.beat()) {
+                match group.lead(std::iter::once(WHOLE), now_ns).or_else(|| group.beat(now_ns)) {
                     Some(Effect::StoodDown { why } | Effect::Refused { why }) => {
                         let what = format!("{} is left alone: {why}", group.actuator);
                         self.exact[device] = Exact::Not;

@@ -32,6 +32,8 @@ struct Knob {
     /// What the next beats say.
     beats: VecDeque<Move>,
     refuses: bool,
+    /// The kernel refuses the next step of a way down.
+    refuses_steps: usize,
     taken: usize,
 }
 
@@ -62,6 +64,11 @@ impl Governing for TestGovernor {
 
     fn beat(&mut self) -> Result<Move, KnobError> {
         let mut knob = self.0.borrow_mut();
+        if knob.refuses_steps > 0 {
+            knob.refuses_steps -= 1;
+            let [setting, path, why] = ["x=1", "/x", "the kernel refuses the value"].map(String::from);
+            return Err(KnobError::Refused { setting, path, why, hint: None });
+        }
         let now = knob.now;
         Ok(knob.beats.pop_front().unwrap_or(Move::Written { bytes: now }))
     }
@@ -551,6 +558,48 @@ fn a_limit_that_is_refused_is_tried_again_ever_less_often() {
     }
     assert_eq!(stage.done(), ["set 20"]);
     assert_eq!(stage.control_loop.state(stage.now, 0).devices[0].totals.refused, 6);
+}
+
+/// As a share below what the device is promised. The baseline is in force then, whatever was asked for.
+#[test]
+fn a_step_that_is_refused_is_no_other_programs_change() {
+    let mut stage = Stage::new(1, false);
+    stage.sample(&[set(20)]);
+    stage.told();
+    stage.done();
+    for seconds in [1, 2] {
+        stage.knob.borrow_mut().refuses_steps = 1;
+        stage.sample(&[KEEP]);
+        assert!(stage.told().join("; ").contains("the kernel refused: x=1: /x"), "{seconds}");
+        (0..10 * seconds - 1).for_each(|_| stage.sample(&[KEEP]));
+        assert!(stage.done().is_empty(), "{seconds}");
+        stage.sample(&[KEEP]);
+        assert_eq!(stage.done(), ["set 20"], "the same wish again, after {seconds} s");
+    }
+    let state = stage.control_loop.state(stage.now, 0);
+    assert_eq!((state.devices[0].standing.clone(), state.devices[0].totals.refused), (Standing::Guarding, 2));
+    // What was refused long ago counts no more.
+    (0..100).for_each(|_| stage.sample(&[KEEP]));
+    stage.knob.borrow_mut().refuses_steps = 1;
+    (0..11).for_each(|_| stage.sample(&[KEEP]));
+    assert_eq!(stage.done(), ["set 20"]);
+    // The baseline, written by others, is their wish.
+    stage.knob.borrow_mut().beats.push_back(Move::Reset { said: String::new() });
+    stage.sample(&[KEEP]);
+    assert!(stage.told().contains(&"loop0: yielded: another program wrote the baseline".to_string()));
+}
+
+#[test]
+fn a_whole_share_is_no_decision() {
+    let mut stage = Stage::new(1, true);
+    for holds in [true, false] {
+        stage.control_loop.lead_exact(0, holds, stage.now.awake_ns, 0);
+        stage.sample(&[KEEP]);
+        assert!(stage.told().is_empty(), "{holds}");
+    }
+    assert_eq!(stage.done(), [format!("set {}", u64::MAX), "release".to_string()]);
+    let totals = stage.control_loop.state(stage.now, 0).devices[0].totals.clone();
+    assert!(totals.cuts.is_empty() && totals.raises.is_empty(), "{totals:?}");
 }
 
 #[test]
