@@ -128,7 +128,7 @@ impl Journal {
         };
         if !work.changes.is_empty() {
             let entry = || Ok(Entry::new(&host.tree, hold, work.written(host)?)?);
-            let (file, entry) = self.enter(host, &work.knobs(), patience, Sync::Waits, entry)?;
+            let (file, entry) = self.enter(host, &work.knobs(), patience, entry)?;
             applied.guard(file, entry)?;
         }
         match applied.write_all(&work) {

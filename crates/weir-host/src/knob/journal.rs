@@ -18,6 +18,8 @@ use super::{KnobError, restore};
 use crate::error::HostError;
 use crate::host::Host;
 
+/// Whether somebody else uses a knob still is asked this often.
+const POLL: Duration = Duration::from_millis(100);
 /// The longest file of a journal: hundreds of knobs.
 const LONGEST_BYTES: u64 = 1 << 20;
 
@@ -62,27 +64,47 @@ impl Journal {
         host: &Host,
         knobs: &[KnobName],
         patience: Duration,
-        sync: Sync,
         entry: impl Fn() -> Result<Entry, KnobError>,
     ) -> Result<(PathBuf, Entry), KnobError> {
-        const POLL: Duration = Duration::from_millis(100);
         let until = Instant::now() + patience;
-        self.make_folder().map_err(KnobError::Journal)?;
         loop {
-            let lock = self.lock().map_err(KnobError::Journal)?;
-            match self.in_other_hands(host, knobs)? {
-                None => {
-                    self.sweep();
-                    let entry = entry()?;
-                    let file = self.new_file(&entry);
-                    self.rewrite(&file, &entry, sync).map_err(KnobError::Journal)?;
-                    return Ok((file, entry));
-                }
-                Some(held) if Instant::now() >= until => return Err(held),
-                Some(_) => drop(lock),
+            match self.try_enter(host, knobs, Self::lock, Sync::Waits, &entry) {
+                Err(KnobError::Held { .. }) if Instant::now() < until => {}
+                done => return done,
             }
             sleep(POLL.min(until.saturating_duration_since(Instant::now())));
         }
+    }
+
+    /// The same for a guard's loop: if nobody else uses one of them, and nobody has the journal for longer than this.
+    pub(super) fn enter_at_once(
+        &self,
+        host: &Host,
+        knobs: &[KnobName],
+        patience: Duration,
+        entry: impl Fn() -> Result<Entry, KnobError>,
+    ) -> Result<(PathBuf, Entry), KnobError> {
+        self.try_enter(host, knobs, |journal| journal.lock_within(patience), Sync::Not, &entry)
+    }
+
+    fn try_enter(
+        &self,
+        host: &Host,
+        knobs: &[KnobName],
+        lock: impl Fn(&Self) -> Result<File, HostError>,
+        sync: Sync,
+        entry: &impl Fn() -> Result<Entry, KnobError>,
+    ) -> Result<(PathBuf, Entry), KnobError> {
+        self.make_folder().map_err(KnobError::Journal)?;
+        let _lock = lock(self).map_err(KnobError::Journal)?;
+        if let Some(held) = self.in_other_hands(host, knobs)? {
+            return Err(held);
+        }
+        self.sweep();
+        let entry = entry()?;
+        let file = self.new_file(&entry);
+        self.rewrite(&file, &entry, sync).map_err(KnobError::Journal)?;
+        Ok((file, entry))
     }
 
     /// The user of one of the knobs, if there is one. A change that nobody answers for any more is restored first: its
@@ -141,11 +163,36 @@ impl Journal {
 
     /// Only one process at a time looks at the journal and writes to it, or restores from it.
     pub(super) fn lock(&self) -> Result<File, HostError> {
+        self.locked(libc::LOCK_EX)
+    }
+
+    /// The same, if nobody has it for longer than this.
+    ///
+    /// # Errors
+    /// When somebody has it for longer, or its file cannot be opened.
+    pub(super) fn lock_within(&self, patience: Duration) -> Result<File, HostError> {
+        const POLL: Duration = Duration::from_millis(10);
+        let until = Instant::now() + patience;
+        loop {
+            match self.locked(libc::LOCK_EX | libc::LOCK_NB) {
+                Err(HostError::Io { error, .. })
+                    if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {}
+                Err(HostError::Io { path, error }) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let why = format!("another weir has had it for {} ms", patience.as_millis());
+                    return Err(HostError::io(&path, io::Error::new(io::ErrorKind::WouldBlock, why)));
+                }
+                done => return done,
+            }
+            sleep(POLL);
+        }
+    }
+
+    fn locked(&self, how: libc::c_int) -> Result<File, HostError> {
         let path = self.folder.join("lock");
         let failed = |error| HostError::io(&path, error);
         let file = self.dir()?.open_or_create("lock", Access::ReadWrite, 0o600).map_err(failed)?;
         // SAFETY: the descriptor is open for as long as `file` lives, and flock touches no memory of ours.
-        while unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 {
+        while unsafe { libc::flock(file.as_raw_fd(), how) } != 0 {
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::Interrupted {
                 return Err(failed(error));

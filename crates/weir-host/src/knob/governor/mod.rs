@@ -22,7 +22,6 @@ use self::hand::Hand;
 use super::band::Band;
 use super::entry::{Entry, State, Written};
 use super::guardian::Guardian;
-use super::journal::Sync;
 use super::refusal::{check_writable, refused};
 use super::stderr::say;
 use super::{Hold, Journal, KnobError, dirty, order, restore};
@@ -36,6 +35,10 @@ pub use actuator::{Actuator, BdiOf, Choice};
 const THRESHOLD_STANDS: Duration = Duration::from_secs(1);
 /// Without a sign of life for so long a guard hangs, and its guardian puts the limits back.
 pub const HANGS_AFTER: Duration = Duration::from_secs(30);
+
+/// Whoever has the journal has it for some milliseconds. A process that hangs with it must not stop the guard's loop: what cannot be
+/// restored by then is left to the guardian.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What became of a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +86,7 @@ pub struct Governor {
     descent: Option<Descent>,
     /// Why nothing is written any more.
     over: Option<Move>,
-    /// Whether everything of the guard's is back.
+    /// Whether everything of the guard's is back, or left to the guardian.
     is_back: bool,
     hangs_after: Duration,
     beaten: Option<Instant>,
@@ -129,7 +132,7 @@ impl Governor {
             limits.set(saved_limits(host, &hand, &found, floor_bytes)?);
             entry(host, &hand, found, &limits.get(), hangs_after)
         };
-        let (file, entry) = journal.enter(host, &hand.knobs, Duration::ZERO, Sync::Not, entry)?;
+        let (file, entry) = journal.enter_at_once(host, &hand.knobs, LOCK_PATIENCE, entry)?;
         let found: Vec<Value> = entry.changes.iter().map(|change| change.old.clone()).collect();
         let bands: Vec<Band> = entry.changes.iter().filter_map(|change| change.band).collect();
         let guardian = match host.live.then(|| Guardian::start(&file, &entry)).transpose() {
@@ -255,7 +258,19 @@ impl Governor {
     /// # Errors
     /// When a value cannot be written; the journal keeps its entry then.
     pub fn stop(mut self) -> Result<Vec<String>, KnobError> {
-        self.lead_back()
+        let done = self.lead_back();
+        if done.is_err() {
+            self.leave_to_guardian();
+        }
+        done
+    }
+
+    /// It waits for what this process did not wait for.
+    fn leave_to_guardian(&mut self) {
+        self.is_back = true;
+        if let Some(guardian) = self.guardian.take() {
+            guardian.leave_behind();
+        }
     }
 
     /// Looks, and tells the guardian that somebody did: who only ever sets has no time to [`Governor::beat`].
@@ -410,7 +425,7 @@ impl Governor {
             return Ok(Vec::new());
         }
         self.descent = None;
-        let _lock = match self.journal.lock() {
+        let _lock = match self.journal.lock_within(LOCK_PATIENCE) {
             Err(error) if error.is_absent() => None,
             lock => Some(lock?),
         };
@@ -451,7 +466,10 @@ impl Drop for Governor {
     fn drop(&mut self) {
         match self.lead_back() {
             Ok(sentences) => sentences.iter().for_each(|sentence| say(&format!("weir: {sentence}"))),
-            Err(error) => say(&format!("weir: a limit could not be restored: {error}")),
+            Err(error) => {
+                say(&format!("weir: a limit could not be restored: {error}"));
+                self.leave_to_guardian();
+            }
         }
     }
 }

@@ -111,6 +111,21 @@ fn a_share_is_never_less_than_what_is_promised() {
     }
 }
 
+/// Another process that hangs with the journal must not stop a guard.
+#[test]
+fn a_journal_in_use_is_not_waited_for_for_ever() {
+    let machine = machine();
+    let mut governor = start(&machine, &Actuator::Dirty);
+    written(governor.set(2_000_000).unwrap());
+    let lock = machine.journal.lock().unwrap();
+    let error = Governor::start(&machine.journal, &machine.host, &of_loop(), FLOOR).unwrap_err();
+    assert!(error.to_string().contains("another weir has had it"), "{error}");
+    let error = governor.stop().unwrap_err();
+    assert!(error.to_string().contains("another weir has had it"), "{error}");
+    assert_eq!(machine.journaled().len(), 1, "it is left to the guardian");
+    drop(lock);
+}
+
 #[test]
 fn somebody_elses_value_stays_and_nothing_is_written_any_more() {
     for (foreign, says) in [

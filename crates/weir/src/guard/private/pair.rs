@@ -3,15 +3,20 @@
 //! Whoever lowers memory.high below what a cgroup uses reclaims its memory in that very write, and waits where it is dirty. The
 //! guard has to go on looking meanwhile.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use weir_host::Host;
 use weir_host::knob::{Actuator, Governor, Journal, KnobError, Move};
 
+use crate::clock::Moment;
+
 /// The thread gives signs of life and looks at its limits this often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A guard that has asked for nothing for so long hangs: no sign of life is given for it any more, and its guardian restores the limits.
+const HANGS_NS: u64 = 5_000_000_000;
 /// memory.high is never asked to be less.
 const FLOOR_BYTES: u64 = 1 << 20;
 /// Threads at the same time, those that are not done though nobody waits for them any more included. Each has a guardian, and
@@ -36,13 +41,13 @@ pub enum End {
     Gone,
     /// Somebody restored the baseline, as a service manager does that applies its properties again.
     Reset,
-    /// Somebody else turns them, or the kernel does not take them; says what.
+    /// Somebody else turns them, the guardian restored them, or the kernel does not take them; says what.
     Lost(String),
 }
 
 /// Turns the limits of one cgroup.
 pub trait Pair {
-    /// Asks for limits. They are in force some time later.
+    /// Asks for limits, the same or others, at every sample. They are in force some time later.
     fn set(&mut self, limits: Limits);
 
     /// Whether it has ended by itself.
@@ -116,6 +121,8 @@ fn too_many() -> KnobError {
 struct Worker {
     wanted: Option<Sender<Limits>>,
     asked: Limits,
+    /// When it was asked last, by the clock that stands still while the machine sleeps.
+    asked_ns: Arc<AtomicU64>,
     ends: Receiver<End>,
     /// What came of it, once the thread is done.
     restored: Receiver<Restored>,
@@ -123,16 +130,18 @@ struct Worker {
 
 impl Worker {
     fn start(governor: Governor, turns: Turns) -> Result<Worker, KnobError> {
-        Worker::of(turns, move |asks, tell| turn(governor, asks, tell))
+        Worker::of(turns, move |asks, tell, asked_ns| turn(governor, asks, tell, asked_ns))
     }
 
     fn of(
         turns: Turns,
-        work: impl FnOnce(&Receiver<Limits>, &Sender<End>) -> Restored + Send + 'static,
+        work: impl FnOnce(&Receiver<Limits>, &Sender<End>, &AtomicU64) -> Restored + Send + 'static,
     ) -> Result<Worker, KnobError> {
         let ((wanted, asks), (tell, ends), (done, restored)) = (channel(), channel(), channel());
+        let asked_ns = Arc::new(AtomicU64::new(Moment::now().awake_ns));
+        let of_loop = asked_ns.clone();
         let all = move || {
-            let result = work(&asks, &tell);
+            let result = work(&asks, &tell, &of_loop);
             drop(turns);
             // Nobody hears it who does not wait any more.
             let _ = done.send(result);
@@ -141,18 +150,49 @@ impl Worker {
             .name("private limits".to_string())
             .spawn(all)
             .map_err(KnobError::NoGuardian)?;
-        Ok(Worker { wanted: Some(wanted), asked: Limits::default(), ends, restored })
+        Ok(Worker { wanted: Some(wanted), asked: Limits::default(), asked_ns, ends, restored })
     }
 }
 
-/// Does what was asked for last, until nobody asks any more.
-fn turn(mut governor: Governor, asks: &Receiver<Limits>, tell: &Sender<End>) -> Restored {
+/// Turns limits as it is asked.
+trait Turned {
+    fn set(&mut self, limits: Limits) -> Result<Move, KnobError>;
+
+    /// A sign of life.
+    fn beat(&mut self) -> Result<Move, KnobError>;
+
+    fn stop(self) -> Restored;
+}
+
+impl Turned for Governor {
+    fn set(&mut self, limits: Limits) -> Result<Move, KnobError> {
+        self.set_private(limits.high, limits.pace)
+    }
+
+    fn beat(&mut self) -> Result<Move, KnobError> {
+        Governor::beat(self)
+    }
+
+    fn stop(self) -> Restored {
+        Governor::stop(self)
+    }
+}
+
+/// Does what was asked for last, until nobody asks any more. That this thread lives does not tell that the guard does.
+fn turn(
+    mut governor: impl Turned,
+    asks: &Receiver<Limits>,
+    tell: &Sender<End>,
+    asked_ns: &AtomicU64,
+) -> Restored {
+    let hangs = || Moment::now().awake_ns >= asked_ns.load(Ordering::Relaxed) + HANGS_NS;
     loop {
         let moved = match asks.recv_timeout(LOOK_EVERY) {
             Ok(first) => {
                 let last = asks.try_iter().last().unwrap_or(first);
-                governor.set_private(last.high, last.pace)
+                governor.set(last)
             }
+            Err(RecvTimeoutError::Timeout) if hangs() => continue,
             Err(RecvTimeoutError::Timeout) => governor.beat(),
             Err(RecvTimeoutError::Disconnected) => return governor.stop(),
         };
@@ -171,6 +211,7 @@ fn turn(mut governor: Governor, asks: &Receiver<Limits>, tell: &Sender<End>) -> 
 
 impl Pair for Worker {
     fn set(&mut self, limits: Limits) {
+        self.asked_ns.store(Moment::now().awake_ns, Ordering::Relaxed);
         if let Some(wanted) = self.wanted.as_ref().filter(|_| limits != self.asked) {
             self.asked = limits;
             // A thread that has ended has told why.
@@ -206,7 +247,7 @@ mod tests {
     #[test]
     fn a_thread_that_hangs_is_not_waited_for_and_still_counts() {
         let (release, held) = channel::<()>();
-        let hangs = move |_: &Receiver<Limits>, _: &Sender<End>| {
+        let hangs = move |_: &Receiver<Limits>, _: &Sender<End>, _: &AtomicU64| {
             let _ = held.recv();
             Ok(vec!["back".to_string()])
         };
@@ -222,5 +263,39 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(worker.released(Duration::from_secs(60)).unwrap().unwrap(), ["back"]);
+    }
+
+    /// Counts signs of life.
+    struct Beaten(Sender<()>);
+
+    impl Turned for Beaten {
+        fn set(&mut self, _limits: Limits) -> Result<Move, KnobError> {
+            Ok(Move::Written { bytes: 0 })
+        }
+
+        fn beat(&mut self) -> Result<Move, KnobError> {
+            let _ = self.0.send(());
+            Ok(Move::Reset { said: "cgroup:/a/io.max/7:0/wbps is back at max".to_string() })
+        }
+
+        fn stop(self) -> Restored {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_guard_that_hangs_gives_no_sign_of_life_and_a_reset_is_told_as_one() {
+        let turned = |asked_ns: u64| {
+            let ((wanted, asks), (tell, ends), (beat, beats)) = (channel(), channel(), channel());
+            let ended =
+                std::thread::spawn(move || turn(Beaten(beat), &asks, &tell, &AtomicU64::new(asked_ns)));
+            let is_beaten =
+                beats.recv_timeout(Duration::from_secs(if asked_ns == 0 { 1 } else { 60 })).is_ok();
+            drop(wanted);
+            ended.join().unwrap().unwrap();
+            (is_beaten, ends.try_recv().ok())
+        };
+        assert_eq!(turned(Moment::now().awake_ns), (true, Some(End::Reset)));
+        assert_eq!(turned(0), (false, None));
     }
 }
