@@ -53,6 +53,9 @@ pub struct DeviceState {
     /// What is turned, in words.
     #[serde(rename = "lever")]
     pub actuator: String,
+    /// The limits of bulk writers' cgroups in words, while those are held: beside the other one, which the figures are of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_actuator: Option<String>,
     /// The baseline limit, in bytes.
     pub saved_bytes: u64,
     /// The least allowed, in bytes.

@@ -14,5 +14,6 @@ mod words;
 pub use phases::{Phase, Stretch, phases};
 pub use story::{DeviceStory, Story, Sums};
 pub use words::{
-    Change, branch, change, done, limit, limit_of, moved, reason, sensor, share_kept, size, standing, target,
+    Change, branch, change, done, limit, limit_of, moved, private_limit_of, reason, sensor, share_kept, size,
+    standing, target,
 };

@@ -72,7 +72,7 @@ fn head(state: &State, columns: usize) -> Vec<String> {
 
 fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String> {
     let second = &device.second;
-    let standing = words::standing(&device.standing, device.decision.mood);
+    let standing = words::standing(device);
     let mut lines = vec![format!("{}  {standing}", device.name)];
     let length = columns.saturating_sub(FIGURES + 14).clamp(4, COURSE_MOST);
     let mut row = |name: &str, figures: String, course: (String, String)| {
@@ -105,15 +105,24 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
         drawn(|s| Some(s.written_bytes as f64), megabytes_per_second),
     );
     let turned = format!("{}, by {}", device.actuator, source(device));
-    for (name, text) in
-        [("turns", turned), ("bulk", writers(device)), ("now", decided(device)), ("so far", totals(device))]
-    {
+    let private = private(device).map(|text| ("cgroups", text));
+    let rows = [("bulk", writers(device)), ("now", decided(device)), ("so far", totals(device))];
+    for (name, text) in std::iter::once(("turns", turned)).chain(private).chain(rows) {
         for (i, line) in wrap(&text, columns.saturating_sub(11)).into_iter().enumerate() {
             lines.push(format!("  {:<8} {line}", if i == 0 { name } else { "" }));
         }
     }
     lines.push(String::new());
     lines
+}
+
+/// What bulk writers' own cgroups may have, and by which files.
+fn private(device: &DeviceState) -> Option<String> {
+    let limits = words::private_limit_of(device)?;
+    Some(match &device.private_actuator {
+        Some(actuator) => format!("{limits}, by {actuator}"),
+        None => limits,
+    })
 }
 
 fn source(device: &DeviceState) -> &'static str {
@@ -253,8 +262,10 @@ pub fn lines(state: &State, since_ms: u64) -> String {
         let time = |us: Option<u64>| us.map_or("-".to_string(), |us| Nanos(us * 1000).to_string());
         let kept =
             second.kept.map_or(String::new(), |kept| format!(", {} kept", words::share_kept(kept.into())));
+        let cgroups =
+            words::private_limit_of(device).map_or(String::new(), |limits| format!(", cgroups {limits}"));
         out.push_str(&format!(
-            "{at} {} p99 {} of {}; {} syncs/s{kept}; limit {}; written {}; bulk {}; {}\n",
+            "{at} {} p99 {} of {}; {} syncs/s{kept}; limit {}{cgroups}; written {}; bulk {}; {}\n",
             device.name,
             time(second.p99_us),
             time(second.target_us),
@@ -262,7 +273,7 @@ pub fn lines(state: &State, since_ms: u64) -> String {
             words::limit(second.limit_bytes, device.decision.inputs.of_cgroup),
             megabytes_per_second(second.written_bytes as f64),
             writers(device),
-            words::standing(&device.standing, device.decision.mood),
+            words::standing(device),
         ));
     }
     out
@@ -296,6 +307,7 @@ mod tests {
             protect: history.protect.clone(),
             devices: vec![DeviceState {
                 private_cgroups: 0,
+                private_actuator: None,
                 name: device.name.clone(),
                 number: device.number,
                 standing: Standing::Guarding,
@@ -344,6 +356,28 @@ mod tests {
         // Two stalls in 35 seconds: bars are high there and low elsewhere.
         let p99 = text.lines().find(|line| line.starts_with("  p99")).unwrap();
         assert_eq!((p99.matches('█').count(), p99.matches('▂').count()), (4, 31), "{p99}");
+    }
+
+    /// Each limit has its own figures.
+    #[test]
+    fn limits_of_cgroups_stand_beside_the_other_one() {
+        let mut state = state(65);
+        let device = &mut state.devices[0];
+        (device.private_cgroups, device.decision.mood) = (1, weir_control::Mood::Released);
+        device.private_actuator = Some("cgroup:/backup/memory.high".to_string());
+        (device.second.private_dirty_bytes, device.second.private_pace) =
+            (Some(20_000_000), Some(30_000_000));
+        let text = screen(&state, &Courses::default(), 100, 30).join("\n");
+        for wanted in [
+            "loop0  holding the cgroups of bulk writers\n",
+            "turns    vm.dirty_bytes, by system calls",
+            "cgroups  20.0 MB dirty and 30.0 MB/s, by cgroup:/backup/memory.high",
+            "limit    8.00 MB of 4.79 GB",
+        ] {
+            assert!(text.contains(wanted), "no `{wanted}` in\n{text}");
+        }
+        let line = lines(&state, u64::MAX);
+        assert!(line.contains("limit 8.00 MB, cgroups 20.0 MB dirty and 30.0 MB/s; written"), "{line}");
     }
 
     #[test]

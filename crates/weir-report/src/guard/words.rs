@@ -86,6 +86,14 @@ pub fn limit_of(device: &DeviceState) -> String {
     format!("{} of {}", said(device.second.limit_bytes), said(device.saved_bytes))
 }
 
+/// What bulk writers' own cgroups may have together, while they are held: `20.0 MB dirty and 30.0 MB/s`.
+pub fn private_limit_of(device: &DeviceState) -> Option<String> {
+    let dirty = device.second.private_dirty_bytes.map(|bytes| format!("{} dirty", size(bytes)));
+    let pace = device.second.private_pace.map(|pace| megabytes_per_second(pace as f64));
+    let limits: Vec<String> = dirty.into_iter().chain(pace).collect();
+    (!limits.is_empty()).then(|| limits.join(" and "))
+}
+
 /// What is to be held: `p99 within 5.0 × idle, 93 % of the rate`.
 pub fn target(target: &Target) -> String {
     let p99 = match target.p99 {
@@ -96,8 +104,14 @@ pub fn target(target: &Target) -> String {
 }
 
 /// How the guard stands to a device, in words.
-pub fn standing(standing: &Standing, mood: Mood) -> String {
-    match (standing, mood) {
+pub fn standing(device: &DeviceState) -> String {
+    match (&device.standing, device.decision.mood) {
+        (Standing::Guarding, Mood::Released) if device.private_cgroups > 0 => {
+            "holding the cgroups of bulk writers".to_string()
+        }
+        (Standing::Shadow, Mood::Released) if device.private_cgroups > 0 => {
+            "shadow: would hold the cgroups of bulk writers".to_string()
+        }
         (Standing::Guarding, Mood::Holding) => "holding".to_string(),
         (Standing::Guarding, Mood::Released) => "released: the baseline limit is in force".to_string(),
         (Standing::Shadow, Mood::Holding) => "shadow: would hold".to_string(),

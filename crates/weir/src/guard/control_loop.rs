@@ -480,11 +480,10 @@ impl ControlLoop {
                 None => Standing::Guarding,
             };
             let state = |at: &usize| {
-                let private = self.privates.as_ref().and_then(|privates| privates.actuator(*at));
-                let actuator = private.as_ref().unwrap_or(&group.actuator);
-                let state = self.devices[*at].state(standing.clone(), actuator, &group.limits)?;
+                let state = self.devices[*at].state(standing.clone(), &group.actuator, &group.limits)?;
+                let private_actuator = self.privates.as_ref().and_then(|privates| privates.actuator(*at));
                 let private_cgroups = self.privates.as_ref().map_or(0, |privates| privates.held(*at));
-                Some((*at, DeviceState { private_cgroups, ..state }))
+                Some((*at, DeviceState { private_cgroups, private_actuator, ..state }))
             };
             devices.extend(group.devices.iter().filter_map(state));
         }

@@ -186,6 +186,7 @@ impl GuardedDevice {
             floor_bytes: limits.floor_bytes,
             second: self.second,
             private_cgroups: 0,
+            private_actuator: None,
             decision: decision.clone(),
             writers: self.writers.clone(),
             totals: self.totals.clone(),

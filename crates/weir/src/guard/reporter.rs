@@ -88,7 +88,8 @@ pub fn status_line(state: &State) -> String {
             Standing::Shadow | Standing::Guarding => format!("limit {}", words::limit_of(device)),
         };
         let latency = latency.unwrap_or("no syncs".to_string()) + &target.unwrap_or_default();
-        format!("{}: {latency}, {limited}", device.name)
+        let private = words::private_limit_of(device).map(|limits| format!(", cgroups {limits}"));
+        format!("{}: {latency}, {limited}{}", device.name, private.unwrap_or_default())
     };
     let devices: Vec<String> = state.devices.iter().map(device).collect();
     let shadow = if state.shadow { "shadow; " } else { "" };

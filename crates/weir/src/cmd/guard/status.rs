@@ -51,7 +51,7 @@ pub fn text(state: &State) -> String {
 fn of_device(out: &mut String, device: &DeviceState) {
     let second = &device.second;
     let time = |us: u64| Nanos(us.saturating_mul(1000)).to_string();
-    let standing = words::standing(&device.standing, device.decision.mood);
+    let standing = words::standing(device);
     let _ = writeln!(out, "\n{} ({}): {standing}", device.name, device.number);
     let p99 = second.p99_us.map_or("no syncs now".to_string(), |us| format!("p99 {} now", time(us)));
     let target =
@@ -67,6 +67,10 @@ fn of_device(out: &mut String, device: &DeviceState) {
         device.totals.seconds
     );
     let _ = writeln!(out, "  limit    {} ({})", words::limit_of(device), device.actuator);
+    if let Some(limits) = words::private_limit_of(device) {
+        let actuator = device.private_actuator.as_deref().unwrap_or("memory.high");
+        let _ = writeln!(out, "  cgroups  {limits} ({actuator})");
+    }
     let written = megabytes_per_second(second.written_bytes as f64);
     let backlog = words::size(second.backlog_bytes);
     let _ = writeln!(out, "  device   {written} written, {backlog} dirty or under way");

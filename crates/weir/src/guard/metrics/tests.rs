@@ -26,6 +26,7 @@ fn device(name: &str, standing: Standing) -> DeviceState {
     };
     DeviceState {
         private_cgroups: 2,
+        private_actuator: None,
         name: name.to_string(),
         number: Default::default(),
         standing,

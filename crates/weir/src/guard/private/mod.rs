@@ -169,7 +169,7 @@ impl Privates {
         let device = &self.devices[at];
         let actuators: Vec<String> =
             device.groups.held.iter().map(|held| held.actuator.to_string()).collect();
-        device.law.holds().then(|| actuators.join(", "))
+        (device.law.holds() && !actuators.is_empty()).then(|| actuators.join(", "))
     }
 
     /// How it stands to a device's bulk writers, and why some are not held.
