@@ -32,8 +32,8 @@ pub struct Phase {
 }
 
 /// The phases of a device, in the order of time; they cover all seconds.
-pub fn phases(seconds: &[Second]) -> Vec<Phase> {
-    let mut pressed: Vec<bool> = seconds.iter().map(is_pressed).collect();
+pub fn phases(seconds: &[Second], shadow: bool) -> Vec<Phase> {
+    let mut pressed: Vec<bool> = seconds.iter().map(|second| is_pressed(second, shadow)).collect();
     let (first, last) = (pressed.iter().position(|p| *p), pressed.iter().rposition(|p| *p));
     if let (Some(first), Some(last)) = (first, last) {
         smooth(&mut pressed[first..=last], false, PAUSE_MOST);
@@ -52,9 +52,10 @@ pub fn phases(seconds: &[Second]) -> Vec<Phase> {
     phases
 }
 
-/// By who is throttled and by what was dirtied; where that is not known, by whether the guard held against it.
-fn is_pressed(second: &Second) -> bool {
-    let dirtied = second.bulk_bytes.map_or(second.holding, |bytes| bytes >= BULK_LEAST_BYTES);
+/// By who is throttled and by what was dirtied; where somebody dirtied and it is not known how much, by whether the guard held against
+/// it, or would have.
+fn is_pressed(second: &Second, shadow: bool) -> bool {
+    let dirtied = second.bulk_bytes.map_or(second.holding || shadow, |bytes| bytes >= BULK_LEAST_BYTES);
     second.bulk_held_ms >= HELD_LEAST_MS || dirtied
 }
 
@@ -107,10 +108,15 @@ mod tests {
             ("####....####.#", "flood 1 0..4, between 4..8, flood 2 8..14"),
         ] {
             let seconds: Vec<Second> = course.chars().map(second).collect();
-            let found = phases(&seconds);
+            let found = phases(&seconds, false);
             let found: Vec<String> =
                 found.iter().map(|p| format!("{} {}..{}", p.name, p.range.0, p.range.1)).collect();
             assert_eq!(found.join(", "), expected, "{course}");
         }
+        // In shadow nothing is held.
+        let unknown: Vec<Second> = "...???..".chars().map(second).collect();
+        let unknown =
+            unknown.into_iter().map(|second| Second { bulk_held_ms: 0, ..second }).collect::<Vec<_>>();
+        assert_eq!((phases(&unknown, false).len(), phases(&unknown, true).len()), (1, 3));
     }
 }

@@ -106,7 +106,7 @@ impl<'a> Story<'a> {
         let devices = history.devices.iter().map(|device| DeviceStory {
             device,
             decisions: history.decisions.iter().filter(|noted| noted.device == device.name).collect(),
-            phases: phases(&device.seconds),
+            phases: phases(&device.seconds, history.shadow),
             shadow: history.shadow,
         });
         Story { history, devices: devices.collect() }

@@ -402,12 +402,12 @@ impl ControlLoop {
         for group in &self.groups {
             let limit_bytes =
                 if self.about.shadow { group.limits.saved_bytes } else { group.limits.now_bytes };
+            let limit = (limit_bytes, group.down.is_none());
             for &at in &group.devices {
                 let device = &mut self.devices[at];
                 let private = self.privates.as_ref().map(|privates| privates.wish(at)).unwrap_or_default();
-                let ended = device.end_second(at_ms, limit_bytes, private).filter(|_| device.is_there);
-                let Some(mut second) = ended else { continue };
-                second.holding |= private.budget_bytes.is_some() && !self.about.shadow;
+                let ended = device.end_second(at_ms, limit, private, self.about.shadow);
+                let Some(second) = ended.filter(|_| device.is_there) else { continue };
                 if let Some(pages) = &mut self.pages {
                     let at_ms = at_ms.saturating_sub(self.chapter_ms);
                     pages.second(at, Second { at_ms, ..second });

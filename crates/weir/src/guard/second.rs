@@ -48,12 +48,12 @@ impl Gather {
         }
     }
 
-    /// The second that ends now, and who wrote in it; `limit_bytes` is in force.
+    /// The second that ends now, and who wrote in it; the limit as it is, and whether the guard's would be `in_force` if it held one.
     pub fn end(
         &mut self,
         at_ms: u64,
         sample: &Sample,
-        limit_bytes: u64,
+        (limit_bytes, in_force): (u64, bool),
         decision: &Decision,
         totals: &mut Totals,
     ) -> (Second, Vec<Writer>) {
@@ -71,10 +71,11 @@ impl Gather {
             limit_bytes,
             backlog_bytes: sample.backlog_bytes(),
             written_bytes: self.written_bytes,
-            bulk_bytes: self.bulk_bytes(),
+            // Without a sensor of writers the law tells from the flow whether there are any.
+            bulk_bytes: self.bulk_bytes().or((!decision.inputs.bulk_active).then_some(0)),
             bulk_held_ms: self.bulk_held_ns / 1_000_000,
             own_held_ms: self.own_held_ns / 1_000_000,
-            holding: decision.mood == Mood::Holding,
+            holding: in_force && decision.mood == Mood::Holding,
             // The control loop knows them.
             private_dirty_bytes: None,
             private_pace: None,
@@ -127,7 +128,7 @@ mod tests {
         gather.sample(&sample);
         let mut decision = testing::decision(1_000_000_000);
         decision.inputs.target_ns = Some(50_000_000);
-        let (second, writers) = gather.end(1000, &sample, 8_000_000, &decision, &mut totals);
+        let (second, writers) = gather.end(1000, &sample, (8_000_000, true), &decision, &mut totals);
         assert_eq!((second.syncs, second.oldest_us, second.written_bytes), (6, 7000, 2000));
         assert_eq!((second.bulk_bytes, second.limit_bytes), (Some(1500), 8_000_000));
         assert_eq!(writers.iter().map(|w| (w.pid, w.bytes)).collect::<Vec<_>>(), [(8, 1400), (7, 1200)]);
@@ -136,13 +137,27 @@ mod tests {
         decision.inputs.kept = Some(1.9);
         (sample.syncs, sample.bulk) = Default::default();
         gather.sample(&sample);
-        let (second, _) = gather.end(2000, &sample, 8_000_000, &decision, &mut totals);
+        let (second, _) = gather.end(2000, &sample, (8_000_000, true), &decision, &mut totals);
         assert_eq!((second.syncs, second.p99_us, second.kept, second.bulk_bytes), (0, None, None, Some(750)));
         assert_eq!((totals.seconds, totals.seconds_over_target), (1, 1));
-        // After a while nobody knows any more.
+        // After a while nobody knows any more, but whether bulk writers are active.
         sample.at_ns += SHARE_HOLDS_NS + 1;
-        gather.sample(&sample);
-        assert_eq!(gather.end(3000, &sample, 8_000_000, &decision, &mut totals).0.bulk_bytes, None);
+        for (bulk_active, bulk_bytes) in [(true, None), (false, Some(0))] {
+            decision.inputs.bulk_active = bulk_active;
+            gather.sample(&sample);
+            let (second, _) = gather.end(3000, &sample, (8_000_000, true), &decision, &mut totals);
+            assert_eq!(second.bulk_bytes, bulk_bytes, "{bulk_active}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_not_in_force_does_not_hold() {
+        let decision = Decision { mood: Mood::Holding, ..testing::decision(0) };
+        for in_force in [true, false] {
+            let (mut gather, mut totals) = (Gather::default(), Totals::default());
+            let end = gather.end(1000, &testing::sample(0), (8_000_000, in_force), &decision, &mut totals);
+            assert_eq!(end.0.holding, in_force);
+        }
     }
 
     #[test]
@@ -157,7 +172,7 @@ mod tests {
             gather.sample(&sample);
         }
         let sample = testing::sample(1_000_000_000);
-        let (second, _) = gather.end(1000, &sample, 8_000_000, &decision, &mut totals);
+        let (second, _) = gather.end(1000, &sample, (8_000_000, true), &decision, &mut totals);
         assert_eq!((second.written_bytes, second.bulk_bytes), (10_000, Some(8000)));
     }
 }
