@@ -213,14 +213,20 @@ fn take(host: Host, journal: Journal, actuator: Actuator, shadow: bool) -> Take 
     Box::new(move || -> Result<Box<dyn Governing>, KnobError> {
         let floor_bytes = if matches!(actuator, Actuator::Cgroup(_)) { FLOOR_OF_CGROUP } else { floor() };
         if shadow {
-            // Where the kernel does not say, there is no room to turn anything in.
-            let saved_bytes = host.vm_settings().dirty_threshold_bytes.unwrap_or(floor_bytes);
-            let floor_bytes = floor_bytes.min(saved_bytes);
-            let limits = Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes };
-            return Ok(Box::new(Shadow::of(limits)));
+            return Ok(Box::new(Shadow::of(shadow_limits(&host, &actuator, floor_bytes)?)));
         }
         Ok(Box::new(Governor::start(&journal, &host, &actuator, floor_bytes)?))
     })
+}
+
+/// What there is before anything is turned.
+fn shadow_limits(host: &Host, actuator: &Actuator, floor_bytes: u64) -> Result<Limits, KnobError> {
+    let saved_bytes = match actuator {
+        Actuator::Cgroup(_) | Actuator::Private { .. } => Governor::baseline_bytes(host, actuator)?,
+        // Where the kernel does not say, there is no room to turn anything in.
+        Actuator::Dirty | Actuator::Bdi(_) => host.vm_settings().dirty_threshold_bytes.unwrap_or(floor_bytes),
+    };
+    Ok(Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes: floor_bytes.min(saved_bytes) })
 }
 
 fn floor() -> u64 {

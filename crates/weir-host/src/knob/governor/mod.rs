@@ -108,7 +108,16 @@ impl Governor {
         Governor::start_within(journal, host, actuator, floor_bytes, HANGS_AFTER)
     }
 
-    /// The same with another time without a [`Governor::beat`] that is a hang.
+    /// The limit that an actuator has before anybody takes it, in bytes.
+    ///
+    /// # Errors
+    /// When the actuator's files cannot be read.
+    pub fn baseline_bytes(host: &Host, actuator: &Actuator) -> Result<u64, KnobError> {
+        let hand = Hand::of(host, actuator)?;
+        Ok(hand.saved_bytes(host, &hand.read(host)?)?)
+    }
+
+    /// The same as [`Governor::start`] with another time without a [`Governor::beat`] that is a hang.
     ///
     /// # Errors
     /// As [`Governor::start`].

@@ -336,6 +336,8 @@ fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
         let mut governor = start(&machine, &of_cgroup(knob));
         let limits = Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes: FLOOR };
         assert_eq!((governor.limits().unwrap(), machine.get(file).as_str()), (limits, found), "{knob}");
+        let baseline = Governor::baseline_bytes(&machine.host, &of_cgroup(knob));
+        assert_eq!(baseline.unwrap(), saved_bytes, "{knob}");
         // A lot is dirty, but not this limit's matter: it goes down at once.
         machine.set("/proc/meminfo", "Dirty: 3000000 kB\nWriteback: 0 kB");
         for (asked, least, most) in [(5_000_000, 49_990_000, 50_000_000), (1, 9_990_000, 10_000_000)] {

@@ -40,16 +40,15 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     }
     let root = Root::open(args.root.as_deref(), LIST)?;
     root.install(&pieces, &[packaged_config()])?;
-    let mut said: String =
-        pieces.iter().map(|piece| format!("wrote {}\n", root.under(&piece.path).display())).collect();
+    let wrote = |piece: &Piece| format!("wrote {}\n", root.under(&piece.path).display());
+    print(&pieces.iter().map(wrote).collect::<String>())?;
     if args.now {
         for words in [&["daemon-reload"][..], &["enable", NAME], &["restart", NAME]] {
             systemctl(words)?;
-            said.push_str(&format!("done  systemctl {}\n", words.join(" ")));
+            print(&format!("done  systemctl {}\n", words.join(" ")))?;
         }
     }
-    said.push_str(&next_steps(&settings, args.now));
-    print(&said)?;
+    print(&next_steps(&settings, args.now))?;
     Ok(Outcome::Done)
 }
 
