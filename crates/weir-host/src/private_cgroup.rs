@@ -32,17 +32,33 @@ pub struct CgroupWrites(BTreeMap<DeviceNumber, u64>);
 
 /// A device that gets less than this share of what a cgroup writes to another one is not flooded by it.
 const COUNTS: u64 = 20;
+/// Less than this, a log or the time of an inode, tells nothing of where a cgroup writes in bulk.
+const LITTLE: u64 = 1 << 20;
+
+/// Where what a cgroup wrote has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Went {
+    /// To the device in question.
+    Here,
+    /// To others.
+    Elsewhere,
+    /// Nowhere as yet, or nothing counts it: pages may be dirty for long before they are written.
+    Unknown,
+}
 
 impl CgroupWrites {
-    /// Whether it has written to this device since then, and no small part of what it wrote to any other: whoever floods one device
-    /// may have a log on another.
-    pub fn is_on(&self, device: DeviceNumber, before: &CgroupWrites) -> bool {
+    /// Where it has written since then. Whoever floods one device may have a log on another.
+    pub fn went(&self, device: DeviceNumber, before: &CgroupWrites) -> Went {
         let since = |(device, now): (&DeviceNumber, &u64)| {
             now.saturating_sub(before.0.get(device).copied().unwrap_or(0))
         };
         let here = self.0.get_key_value(&device).map_or(0, since);
         let most = self.0.iter().map(since).max().unwrap_or(0);
-        here > 0 && here >= most / COUNTS
+        match (here, most) {
+            (1.., _) if here >= most / COUNTS => Went::Here,
+            (_, ..LITTLE) => Went::Unknown,
+            _ => Went::Elsewhere,
+        }
     }
 }
 
@@ -301,17 +317,18 @@ mod tests {
     fn a_flood_is_on_the_device_that_gets_it() {
         let written = |text: &str| parse_io(text).unwrap().0;
         let before = written("7:0 rbytes=9 wbytes=1000\n8:0 rbytes=0 wbytes=5000");
-        for (now, is_here) in [
-            ("7:0 wbytes=1000\n8:0 wbytes=9000000", false),
-            ("7:0 wbytes=9000\n8:0 wbytes=9000000", false),
-            ("7:0 wbytes=901000\n8:0 wbytes=9000000", true),
-            ("7:0 wbytes=1001\n8:0 wbytes=5000", true),
-            ("8:0 wbytes=9000000", false),
-            ("", false),
+        for (now, went) in [
+            ("7:0 wbytes=1000\n8:0 wbytes=9000000", Went::Elsewhere),
+            ("7:0 wbytes=9000\n8:0 wbytes=9000000", Went::Elsewhere),
+            ("7:0 wbytes=901000\n8:0 wbytes=9000000", Went::Here),
+            ("7:0 wbytes=1001\n8:0 wbytes=5000", Went::Here),
+            ("8:0 wbytes=9000000", Went::Elsewhere),
+            ("7:0 wbytes=1000\n8:0 wbytes=9000", Went::Unknown),
+            ("", Went::Unknown),
         ] {
-            assert_eq!(written(now).is_on(DISK, &before), is_here, "{now}");
+            assert_eq!(written(now).went(DISK, &before), went, "{now}");
         }
-        assert!(written("7:0 wbytes=1").is_on(DISK, &CgroupWrites::default()));
+        assert_eq!(written("7:0 wbytes=1").went(DISK, &CgroupWrites::default()), Went::Here);
     }
 
     #[test]

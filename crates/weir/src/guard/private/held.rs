@@ -7,7 +7,7 @@ use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
 use weir_control::{Life, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::{Actuator, KnobError};
-use weir_host::{CgroupSight, CgroupWrites, Host, IoCgroup};
+use weir_host::{CgroupSight, CgroupWrites, Host, IoCgroup, Went};
 
 use super::pair::{End, Limits, Pair, Restored, TakePair};
 use crate::guard::exempt::{Exempt, accounts_of, shared_with};
@@ -25,9 +25,11 @@ const SPARED_MOST: usize = 256;
 const LOOKED_MOST: usize = 2;
 /// Writers whose cgroup is asked for in one sample. Bytes that others write count as not held.
 const WRITERS_MOST: usize = 64;
-/// One that wrote lately has a part of what all may have; one that did not for the longer time, or not to this device, is let go of.
+/// One that wrote lately has a part of what all may have; one that did not for the longer time is let go of.
 const WRITES_NS: u64 = 3_000_000_000;
 const IDLE_NS: u64 = 30_000_000_000;
+/// So often it is asked whether one that is held writes to other devices alone.
+const ELSEWHERE_NS: u64 = IDLE_NS / 3;
 /// The end of the guard waits so long for all of them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -79,20 +81,19 @@ impl Held {
         now_ns < self.wrote_ns + WRITES_NS
     }
 
-    /// Whether it has written anything for long, and anything to this device. The latter is asked once in so long: those in it may go on
-    /// elsewhere, and another device may need it.
+    /// Whether it has written nothing for long, or to other devices alone, one of which may need it.
     fn is_idle(&mut self, host: &Host, number: DeviceNumber, now_ns: u64) -> bool {
         if now_ns >= self.wrote_ns + IDLE_NS {
             return true;
         }
         let (seen_ns, before) = &self.here;
-        if now_ns < seen_ns + IDLE_NS {
+        if now_ns < seen_ns + ELSEWHERE_NS {
             return false;
         }
         let now = self.group.written(host);
-        let is_here = is_on(number, now.as_ref(), before.as_ref());
+        let is_elsewhere = is_elsewhere(number, now.as_ref(), before.as_ref());
         self.here = (now_ns, now);
-        !is_here
+        is_elsewhere
     }
 
     /// Whether its writes can be paced.
@@ -160,8 +161,8 @@ impl Groups {
             let (_, here_ns) = self.others.entry(group.path().to_string()).or_insert_with(|| {
                 let written = group.written(rules.host);
                 let Some((before, here_ns)) = others.remove(group.path()) else { return (written, None) };
-                let is_here = is_on(number, written.as_ref(), before.as_ref());
-                (written, if is_here { Some(now_ns) } else { here_ns })
+                let is_elsewhere = is_elsewhere(number, written.as_ref(), before.as_ref());
+                (written, if is_elsewhere { here_ns } else { Some(now_ns) })
             });
             // A bulk writer counts for every device on which it has a file open.
             if here_ns.is_none_or(|here_ns| now_ns >= here_ns + WRITES_NS) {
@@ -436,9 +437,9 @@ fn sentences(restored: Restored) -> Vec<String> {
     restored.unwrap_or_else(|error| vec![error.to_string()])
 }
 
-/// Whether a cgroup has written to a device in the meantime. Where nothing counts that, nothing speaks against it.
-fn is_on(number: DeviceNumber, now: Option<&CgroupWrites>, before: Option<&CgroupWrites>) -> bool {
-    now.zip(before).is_none_or(|(now, before)| now.is_on(number, before))
+/// Whether a cgroup has written to other devices than this one in the meantime. Where nothing is known, nothing speaks against it.
+fn is_elsewhere(number: DeviceNumber, now: Option<&CgroupWrites>, before: Option<&CgroupWrites>) -> bool {
+    now.zip(before).is_some_and(|(now, before)| now.went(number, before) == Went::Elsewhere)
 }
 
 /// Whether somebody means this cgroup: a unit by its name, a path of the hierarchy with all below it.
