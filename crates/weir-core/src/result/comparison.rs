@@ -42,7 +42,7 @@ pub struct Comparison {
     pub a: RunName,
     /// The second.
     pub b: RunName,
-    /// Jobs, paired in order.
+    /// Jobs, paired by their names.
     pub jobs: Vec<JobComparison>,
     /// What differs in what was asked for.
     pub workload_differences: Vec<Difference>,
@@ -168,7 +168,9 @@ pub enum Significance {
 /// Compares B with A. `seed` drives the resamples: the same seed gives the same intervals.
 pub fn compare(a: &Record, b: &Record, seed: u64) -> Comparison {
     let (result_a, result_b) = (derive(a), derive(b));
-    let pairs = a.jobs.iter().zip(&result_a.jobs).zip(b.jobs.iter().zip(&result_b.jobs));
+    let of =
+        |at: (usize, usize)| ((&a.jobs[at.0], &result_a.jobs[at.0]), (&b.jobs[at.1], &result_b.jobs[at.1]));
+    let pairs = pairs(a, b).into_iter().map(of);
     let (mut jobs, estimates): (Vec<JobComparison>, Vec<Vec<Option<Estimate>>>) =
         pairs.map(|(a, b)| compare_jobs(a, b, seed)).unzip();
     judge(&mut jobs, &estimates.concat());
@@ -195,6 +197,19 @@ impl Comparison {
         let schema = SCHEMA.to_string();
         Comparison { schema, a, b, jobs, workload_differences, condition_differences, warnings }
     }
+}
+
+/// Which job of A is held against which of B: those of one name in order; where no name is in both, all in order.
+fn pairs(a: &Record, b: &Record) -> Vec<(usize, usize)> {
+    let mut free: Vec<Option<&str>> = b.jobs.iter().map(|job| Some(job.job.name.as_str())).collect();
+    let mut of_b = |name: &str| {
+        let at = free.iter().position(|free| *free == Some(name))?;
+        free[at] = None;
+        Some(at)
+    };
+    let named = a.jobs.iter().enumerate().filter_map(|(at, job)| Some((at, of_b(&job.job.name)?)));
+    let named: Vec<(usize, usize)> = named.collect();
+    if named.is_empty() { (0..a.jobs.len().min(b.jobs.len())).map(|at| (at, at)).collect() } else { named }
 }
 
 type Job<'a> = (&'a JobRecord, &'a JobResult);
@@ -350,8 +365,11 @@ fn warnings(a: &Record, b: &Record, workload: &[Difference]) -> Vec<Note> {
     if a.kind != b.kind {
         warn("kinds-differ", "the runs are of different kinds");
     }
-    if a.jobs.len() != b.jobs.len() {
-        warn("jobs-differ", "the runs have different numbers of jobs; the comparison omits the surplus");
+    if pairs(a, b).len() < a.jobs.len().max(b.jobs.len()) {
+        warn(
+            "jobs-differ",
+            "the runs have different jobs; the comparison omits those that the other run lacks",
+        );
     }
     if a.jobs.iter().chain(&b.jobs).any(|job| job.job.is_open_loop()) {
         warn("open-loop", "the requested rate set the throughput; compare the latencies");

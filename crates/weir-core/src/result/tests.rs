@@ -265,6 +265,29 @@ fn latencies_in_one_bucket_make_no_false_claims_either() {
     assert!(claiming <= 9, "{claiming} of 100");
 }
 
+/// The doctor's steps are jobs, and how many there are depends on what was found.
+#[test]
+fn jobs_are_paired_by_name() {
+    let run = |names: &[(&str, f64)]| {
+        let made = |(seed, (name, count)): (usize, &(&str, f64))| {
+            let mut job = steady_job(seed as u64, 20, *count, 400_000.0);
+            job.job.name = name.to_string();
+            job
+        };
+        record(names.iter().enumerate().map(made).collect())
+    };
+    let a = run(&[("read", 900.0), ("read", 950.0), ("commit", 100.0), ("write", 500.0)]);
+    let b = run(&[("read", 900.0), ("commit", 100.0), ("write", 500.0)]);
+    let compared = comparison::compare(&a, &b, 1);
+    let names: Vec<_> = compared.jobs.iter().map(|job| (job.a.as_str(), job.b.as_str())).collect();
+    assert_eq!(names, [("read", "read"), ("commit", "commit"), ("write", "write")]);
+    let ratios = compared.jobs.iter().map(|job| job.effects[0].ratio.unwrap());
+    assert!(ratios.into_iter().all(|ratio| (ratio - 1.0).abs() < 0.05), "{:?}", compared.jobs);
+    assert!(keys(&compared.warnings).contains(&"jobs-differ"), "{:?}", compared.warnings);
+    let renamed = run(&[("before", 900.0)]);
+    assert_eq!(comparison::compare(&renamed, &run(&[("after", 900.0)]), 1).jobs.len(), 1);
+}
+
 #[test]
 fn comparisons_say_what_else_differs() {
     let a = record(vec![steady_job(1, 20, 1_000.0, 400_000.0)]);

@@ -3,7 +3,7 @@
 use crate::doctor::{
     Advice, EffectSide, Evidence, Finding, FloodEffect, FloodStory, Grade, Statement, Topic,
 };
-use crate::rules::commit;
+use crate::rules::{commit, tails};
 use crate::view::{View, limit, percent, quoted, threads, time, times};
 use weir_core::units::{Bytes, megabytes_per_second, per_second};
 
@@ -38,14 +38,16 @@ pub fn judge(view: &View) -> Option<Finding> {
 }
 
 /// By the share that remains, or by the latency that remains if that is the better: a fast device may lose most of
-/// its commits and still serve every database.
+/// its commits and still serve every database. A p99 alone does not tell: whoever waits for a commit that is stuck makes no
+/// others meanwhile, so that a stall of seconds is one slow commit of thousands.
 pub fn grade_of(effect: &FloodEffect) -> Grade {
     let by_share = match kept(&effect.flood, effect) {
         s if s >= GOOD_SHARE => Grade::Good,
         s if s >= FAIR_SHARE => Grade::Fair,
         _ => Grade::Poor,
     };
-    effect.flood.p99_ns.map_or(by_share, |p99| by_share.min(commit::grade(p99)))
+    let by_latency = |p99| commit::grade(p99).max(tails::grade(effect.flood.worst_ns));
+    effect.flood.p99_ns.map_or(by_share, |p99| by_share.min(by_latency(p99)))
 }
 
 fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
@@ -57,7 +59,7 @@ fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
         }
         Grade::Unknown => format!("Not graded: {share} remain, but the bulk writer caused little pressure."),
         _ => format!(
-            "{share} of the commits remain, {p99} (good: half of them, or p99 within 5 ms; fair: a fifth, or 20 ms)."
+            "{share} of the commits remain, {p99} (good: half of them, or p99 within 5 ms and none above 100 ms; fair: a fifth, or 20 ms and none of a second)."
         ),
     };
     Statement::new(text, vec![side_of(&worst.idle), side_of(&worst.flood)])
@@ -291,4 +293,41 @@ fn experiment(view: &View, story: &FloodStory) -> Option<Advice> {
         command: format!("sudo weir doctor {}", quoted(&view.notes.path)),
         undo,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Estimate;
+
+    #[test]
+    fn a_stall_is_seen_behind_a_good_p99() {
+        let side = |rate: f64, p99_ns: Option<u64>, worst_ns: u64| EffectSide {
+            measurement: String::new(),
+            dirty_bytes: None,
+            iops: Estimate { mean: rate, ..Estimate::default() },
+            n: 5000,
+            mean_ns: 0.0,
+            p99_ns,
+            worst_ns,
+            flood_bytes_per_second: None,
+            device_bytes_per_second: None,
+        };
+        for (rate, p99_ns, worst_ns, grade) in [
+            (500.0, Some(300_000), 90_000_000, Grade::Good),
+            (500.0, Some(300_000), 450_000_000, Grade::Fair),
+            (500.0, Some(300_000), 9_600_000_000, Grade::Poor),
+            (500.0, None, 90_000_000, Grade::Poor),
+            (500.0, Some(19_000_000), 90_000_000, Grade::Fair),
+            (3000.0, Some(300_000), 450_000_000, Grade::Good),
+        ] {
+            let effect = FloodEffect {
+                threads: 1,
+                idle: side(5000.0, None, 0),
+                flood: side(rate, p99_ns, worst_ns),
+                rescues: Vec::new(),
+            };
+            assert_eq!(grade_of(&effect), grade, "{rate} {p99_ns:?} {worst_ns}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::doctor::{BarResult, Evidence, Finding, Grade, Headline, LatencySummary, Measurement, Statement};
 use crate::products::{Check, Demand, Product, Source};
+use crate::rules::tails;
 use crate::view::{View, latency_of, percent, rate_of, throughput_of, time};
 use weir_core::units::{megabytes_per_second, per_second};
 
@@ -105,7 +106,7 @@ fn judge(view: &View, check: &'static Check) -> Judged {
             (format!("≤ {}", time(bar)), measured.and_then(|m| tail(m, &m.latency, bar, good)))
         }
         Demand::Rate { bar, good, units, unit } => {
-            let found = measured.filter(|m| m.elapsed_ns > 0).map(|m| {
+            let found = measured.filter(has_rate).map(|m| {
                 let rate = m.iops.mean * units;
                 let figure = format!("{} {unit}", per_second(rate));
                 (at_least(rate, bar, good), figure, vec![rate_of(m)])
@@ -113,7 +114,7 @@ fn judge(view: &View, check: &'static Check) -> Judged {
             (format!("≥ {} {unit}", per_second(bar)), found)
         }
         Demand::Bytes { bar, good } => {
-            let found = measured.filter(|m| m.elapsed_ns > 0).map(|m| {
+            let found = measured.filter(has_rate).map(|m| {
                 let rate = m.bytes_per_second;
                 (at_least(rate, bar, good), megabytes_per_second(rate), vec![throughput_of(m)])
             });
@@ -121,7 +122,7 @@ fn judge(view: &View, check: &'static Check) -> Judged {
         }
         Demand::Kept { bar, good, of } => {
             let alone = of_step(view, of).filter(|m| m.iops.mean > 0.0);
-            let found = measured.zip(alone).map(|(m, alone)| {
+            let found = measured.filter(has_rate).zip(alone).map(|(m, alone)| {
                 let share = m.bytes_per_second / alone.bytes_per_second;
                 (at_least(share, bar, good), percent(share), vec![rate_of(alone), rate_of(m)])
             });
@@ -151,8 +152,17 @@ fn at_most(ns: u64, bar: u64, good: u64) -> Grade {
     }
 }
 
+/// Fewer whole intervals tell no rate: a step may end at once where the user ends it.
+const INTERVALS_MIN: u32 = 3;
+
+/// The step, where it ran for long enough to have a rate.
+fn has_rate<'a>(m: &&'a Measurement) -> bool {
+    m.iops.intervals >= INTERVALS_MIN
+}
+
 /// A p99 against its bar. With too few samples for one, a p95 above the bar decides as well, and so does the longest
-/// below it; and an operation that had not ended when the step did.
+/// below it; and an operation that had not ended when the step did. A stall is no more than one slow operation to a p99:
+/// a step with one is not good.
 fn tail(m: &Measurement, l: &LatencySummary, bar: u64, good: u64) -> Option<(Grade, String, Vec<Evidence>)> {
     let of = |name: &'static str, ns: u64| {
         let of_these = Measurement { latency: l.clone(), ..m.clone() };
@@ -160,6 +170,10 @@ fn tail(m: &Measurement, l: &LatencySummary, bar: u64, good: u64) -> Option<(Gra
     };
     let longest = l.max_ns.max(m.oldest_ns_max);
     match (l.p99_ns, l.p95_ns) {
+        (Some(p99), _) if tails::grade(longest) == Grade::Poor => {
+            let figure = format!("up to {}, and one took {}", time(p99), time(longest));
+            Some((at_most(p99, bar, good).max(Grade::Fair), figure, of("p99", p99)))
+        }
         (Some(p99), _) => Some((at_most(p99, bar, good), format!("up to {}", time(p99)), of("p99", p99))),
         (None, Some(p95)) if p95 > bar => {
             Some((Grade::Poor, format!("more than {} (p95)", time(p95)), of("p95", p95)))
@@ -244,6 +258,48 @@ mod tests {
                     || report.bars.iter().any(|b| !b.source.as_ref().unwrap().contains("own"))
             );
         }
+    }
+
+    /// To a p99 a stall of a second is no more than one slow operation.
+    #[test]
+    fn storage_that_stalled_is_not_good() {
+        let mut lab = Lab::new();
+        lab.notes.product = Some(Product::Etcd);
+        for step in Product::Etcd.steps() {
+            let how = Behaviour { iops: 1000.0, usual_ns: 1_000_000, slow_ns: 1_000_000 };
+            lab.step(step.id, StepKind::Product, Class::Commit, (4 << 20, 1, 1), &how);
+        }
+        let mut record = lab.record(Vec::new());
+        for job in &mut record.jobs {
+            job.job.read_percent = 0.0;
+            job.classes.values_mut().for_each(|class| class.latency.record(2_000_000_000));
+        }
+        let report = from_record(&record).unwrap();
+        let bar = report.bars.iter().find(|bar| bar.statement.text.contains("and one took 2.00 s"));
+        assert_eq!(
+            (bar.map(|bar| bar.met), report.headline.grade),
+            (Some(Some(true)), Grade::Fair),
+            "{:?}",
+            report.bars
+        );
+    }
+
+    /// The user ended it before anything was counted.
+    #[test]
+    fn a_step_that_hardly_ran_is_not_judged() {
+        let mut lab = Lab::new();
+        lab.notes.product = Some(Product::Etcd);
+        for step in Product::Etcd.steps() {
+            let how = Behaviour { iops: 1000.0, usual_ns: 1_000_000, slow_ns: 1_000_000 };
+            lab.step(step.id, StepKind::Product, Class::Commit, (4 << 20, 1, 1), &how);
+        }
+        let mut record = lab.record(Vec::new());
+        for job in &mut record.jobs {
+            (job.elapsed_ns, job.classes) = (1, Default::default());
+            job.intervals.clear();
+        }
+        let report = from_record(&record).unwrap();
+        assert!(report.bars.iter().all(|bar| bar.met.is_none()), "{:?}", report.bars);
     }
 
     /// The bar of etcd is that of the sync alone, here half of the commit.

@@ -1,6 +1,7 @@
 //! How long writes keep their rate, who limits them, and what that means for a database.
 
 use crate::doctor::{Evidence, Finding, Grade, Headline, Measurement, Statement, Topic};
+use crate::sustained::fall::LONG;
 use crate::sustained::{Endurance, Figure, Kind, LimitUnit, Pressure, Sure, Sustained};
 use crate::view::{View, fact, limit, percent, time};
 use weir_core::target::{CounterSource, DeviceCounters};
@@ -51,9 +52,17 @@ fn finding(view: &View, sustained: &Sustained, one: &Endurance) -> Finding {
     statements.extend(unit(view, one));
     statements.extend(whose(view, sustained, one));
     statements.extend(meaning(one, m));
-    let grade = one.burst.filter(|burst| burst.value > 0.0).map_or(Grade::Good, |burst| {
-        if one.sustained.value < POOR * burst.value { Grade::Poor } else { Grade::Fair }
-    });
+    let is_short = (m.iops.intervals as usize) < LONG.intervals_min();
+    let grade = match one.burst.filter(|burst| burst.value > 0.0) {
+        Some(burst) if one.sustained.value < POOR * burst.value => Grade::Poor,
+        Some(_) => Grade::Fair,
+        None if is_short => Grade::Unknown,
+        None => Grade::Good,
+    };
+    if grade == Grade::Unknown {
+        let text = format!("That is too short to tell: no fall shows within {}.", time(one.elapsed_ns));
+        statements.push(Statement::new(text, Vec::new()));
+    }
     Finding { topic: Topic::Sustained, grade: Some(grade), summary: summary(one), statements }
 }
 
@@ -348,6 +357,10 @@ fn unreadable(view: &View, sustained: &Sustained) -> Option<Statement> {
 /// What a database gets.
 fn meaning(one: &Endurance, m: &Measurement) -> Option<Statement> {
     let burst = one.burst?;
+    // How many pages a second operations smaller than a page stand for is known where operations are what is limited.
+    if one.unit.is_none() && (one.block.0 as f64) < PAGE {
+        return None;
+    }
     let pages = |figure: Figure| match (one.unit, one.pressure) {
         (Some(LimitUnit::Bytes), _) => figure.value / PAGE,
         (None, Pressure::Bulk) => figure.value * one.block.0 as f64 / PAGE,

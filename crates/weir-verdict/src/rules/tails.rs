@@ -17,10 +17,11 @@ pub fn judge(view: &View) -> Option<Finding> {
         .collect();
     let worst = candidates.iter().max_by_key(|m| longest(m))?;
     let ns = longest(worst);
-    let (grade, meaning) = match ns {
-        ns if ns >= STALL_NS => (Grade::Poor, "a stall: time-outs and failovers are within reach"),
-        ns if ns >= NOTICED_NS => (Grade::Fair, "a pause above 100 ms, which users notice"),
-        _ => (Grade::Good, "no pause above 100 ms"),
+    let grade = grade(ns);
+    let meaning = match grade {
+        Grade::Poor => "a stall: time-outs and failovers are within reach",
+        Grade::Fair => "a pause above 100 ms, which users notice",
+        _ => "no pause above 100 ms",
     };
     let n: u64 = candidates.iter().map(|m| m.latency.n).sum();
     let text = format!(
@@ -33,6 +34,15 @@ pub fn judge(view: &View) -> Option<Finding> {
     statements.extend(view.typical_commit().and_then(spread));
     let summary = format!("longest {}", time(ns));
     Some(Finding { topic: Topic::Tail, grade: Some(grade), summary, statements })
+}
+
+/// By the longest pause.
+pub fn grade(longest_ns: u64) -> Grade {
+    match longest_ns {
+        ns if ns >= STALL_NS => Grade::Poor,
+        ns if ns >= NOTICED_NS => Grade::Fair,
+        _ => Grade::Good,
+    }
 }
 
 fn matters(kind: StepKind) -> bool {

@@ -31,6 +31,13 @@ pub struct Bounds {
     of_a_line: f64,
 }
 
+impl Bounds {
+    /// In fewer intervals no fall is found.
+    pub fn intervals_min(&self) -> usize {
+        self.before_min + self.after_min + 1
+    }
+}
+
 /// A run of a minute or more that was made to find a fall.
 pub const LONG: Bounds = Bounds {
     before_min: 6,
@@ -71,7 +78,7 @@ pub struct Fall {
 /// The fall in a course, if there is one.
 pub fn find(course: &[Done], bounds: &Bounds) -> Option<Fall> {
     let rates = rates(course);
-    if rates.len() < bounds.before_min + bounds.after_min + 1 {
+    if rates.len() < bounds.intervals_min() {
         return None;
     }
     let clipped = clipped(&rates);
