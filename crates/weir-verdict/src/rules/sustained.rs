@@ -453,6 +453,12 @@ mod tests {
         assert_eq!(report.headline.grade, Grade::Good, "{}", report.headline.text);
         assert!(report.headline.text.contains("steady for 25"), "{}", report.headline.text);
         assert_eq!(report.next.iter().filter(|next| next.command.contains("--sustained=2h")).count(), 1);
+        // Ended after seconds: no fall shows in so few intervals.
+        let mut lab = Lab::new();
+        lab.sustained(Device::Plain(20_000.0), 8);
+        let short = from_record(&lab.record(Vec::new())).unwrap();
+        assert_eq!(short.headline.grade, Grade::Unknown, "{}", short.headline.text);
+        assert!(text(&short).contains("too short to tell"), "{}", text(&short));
     }
 
     #[test]
