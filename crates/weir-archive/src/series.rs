@@ -148,6 +148,17 @@ impl Wanted {
         let stem = |unit: &str| unit.strip_suffix(".service").unwrap_or(unit).to_string();
         self.unit.as_deref().is_none_or(|wanted| wanted == comm || wanted == unit || wanted == stem(unit))
     }
+
+    /// All others than syncs and stalls may be the cause of something, whatever is asked about.
+    fn has_event(&self, events: &Columns<'_>, row: usize) -> bool {
+        let text = |name| events.text(name, row);
+        let is_meant = match text("kind") {
+            "slow_sync" => self.has_user(text("comm"), text("unit")),
+            "stall" => self.has_device(text("device")),
+            _ => true,
+        };
+        is_meant && self.has_time(events.integers("ts_ms")[row])
+    }
 }
 
 /// A course of intervals by their start, and what happened in it.
@@ -159,6 +170,10 @@ pub struct Series {
     pub events: Vec<Event>,
     /// Events for which there was no space.
     pub left_out: u64,
+    /// The unit, or name of processes, whose syncs alone were wanted.
+    pub unit: Option<String>,
+    /// Whether there were syncs of others than that.
+    pub has_others: bool,
     event_bytes: usize,
 }
 
@@ -218,6 +233,7 @@ fn change<K: Ord + Clone, V: Default>(map: &mut BTreeMap<K, V>, key: &K, change:
 impl Series {
     /// Adds the rows of a batch that are wanted.
     pub fn take(&mut self, batch: &Batch, wanted: &Wanted) {
+        self.unit.clone_from(&wanted.unit);
         match batch.table().name {
             "stages" => self.stages(batch, wanted),
             "syncs" => self.syncs(batch, wanted),
@@ -226,8 +242,7 @@ impl Series {
             "processes" => self.processes(batch, wanted),
             "counters" => self.counters(batch, wanted),
             "events" => {
-                let times = Columns(batch).integers("ts_ms");
-                let rows = (0..batch.rows()).filter(|row| wanted.has_time(times[*row]));
+                let rows = (0..batch.rows()).filter(|row| wanted.has_event(&Columns(batch), *row));
                 rows.for_each(|row| self.event(batch, row));
             }
             _ => {}
@@ -309,6 +324,8 @@ impl Series {
             if wanted.has_user(&user.comm, &user.unit) {
                 let count = |slot: &mut UserSlot| *slot.latency.entry(lows[row]).or_default() += counts[row];
                 change(&mut self.slot(times[row], spans[row]).users, user, count);
+            } else {
+                self.has_others = true;
             }
         }
     }
@@ -326,6 +343,8 @@ impl Series {
                 let part = parts.get(row);
                 let add = |slot: &mut UserSlot| change(&mut slot.waits, part, |sum| *sum += ns[row]);
                 change(&mut self.slot(times[row], spans[row]).users, user, add);
+            } else {
+                self.has_others = true;
             }
         }
     }
@@ -430,11 +449,45 @@ mod tests {
         let event = |ts_ms| Event { ts_ms, kind: "knob".into(), ..Event::default() };
         series.take(&Event::batch(&[event(9), event(10), event(29), event(30)]), &wanted);
         assert_eq!(series.events, [event(10), event(29)]);
+        assert_eq!((series.unit.as_deref(), series.has_others), (Some("db"), true));
         assert_eq!(series.slots.keys().collect::<Vec<_>>(), [&10, &20]);
         assert_eq!(series.slots[&10].devices["sda"].in_device, Histogram::from([(1000, 5)]));
         assert_eq!(series.slots[&10].users.values().map(UserSlot::count).collect::<Vec<_>>(), [1, 4]);
         assert_eq!(series.slots[&20].devices["sda"].requests(), 6);
         assert_eq!(series.devices(), BTreeSet::from(["sda"]));
+    }
+
+    #[test]
+    fn slow_syncs_are_the_units_and_stalls_the_devices() {
+        let event = |kind: &str, device: &str, comm: &str, unit: &str| Event {
+            kind: kind.into(),
+            device: device.into(),
+            comm: comm.into(),
+            unit: unit.into(),
+            ..Event::default()
+        };
+        let own = [
+            event("slow_sync", "sda", "mariadbd", "db.service"),
+            event("slow_sync", "", "db", ""),
+            event("stall", "sda", "", ""),
+            event("knob", "", "", ""),
+            event("guard", "sdb", "", ""),
+            event("clock", "", "", ""),
+        ];
+        let others = [event("slow_sync", "sda", "dd", "backup.service"), event("stall", "sdb", "", "")];
+        let wanted = Wanted {
+            until_ms: 1,
+            device: Some("sda".to_string()),
+            unit: Some("db".to_string()),
+            ..Wanted::default()
+        };
+        let mut series = Series::default();
+        series.take(&Event::batch(&[&others[..], &own].concat()), &wanted);
+        assert_eq!(series.events, own);
+        let all = Wanted { until_ms: 1, ..Wanted::default() };
+        let mut series = Series::default();
+        series.take(&Event::batch(&others), &all);
+        assert_eq!((&series.events[..], series.unit), (&others[..], None));
     }
 
     #[test]

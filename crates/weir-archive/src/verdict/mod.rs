@@ -71,6 +71,9 @@ pub struct Verdict {
     pub stalls: Vec<Event>,
     /// The last snapshots.
     pub snapshots: Vec<Event>,
+    /// The unit, or name of processes, that was asked about, where no sync of it was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Sentences: what was not seen.
     pub blind: Vec<String>,
 }
@@ -262,6 +265,7 @@ pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
         slowest: longest(of_kind("slow_sync")),
         stalls: longest(of_kind("stall")),
         snapshots,
+        unseen: series.unit.clone().filter(|_| has_no_syncs(&inside)),
         blind: blind(series, &inside),
     }
 }
@@ -456,6 +460,10 @@ fn lost(series: &Series, inside: &[(i64, &Slot)]) -> BTreeMap<String, u64> {
     lost
 }
 
+fn has_no_syncs(inside: &[(i64, &Slot)]) -> bool {
+    inside.iter().all(|(_, slot)| slot.users.is_empty())
+}
+
 /// What could not be seen in the time asked about.
 fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
     let mut blind = Vec::new();
@@ -463,8 +471,14 @@ fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
         blind.push("nothing was recorded in that time".to_string());
         return blind;
     }
-    if inside.iter().all(|(_, slot)| slot.users.is_empty()) {
-        blind.push("no syncs were recorded: without the kernel's programs only counters are".to_string());
+    match &series.unit {
+        Some(unit) if series.has_others && has_no_syncs(inside) => {
+            blind.push(format!("no syncs of {unit} were recorded"));
+        }
+        _ if has_no_syncs(inside) => {
+            blind.push("no syncs were recorded: without the kernel's programs only counters are".to_string());
+        }
+        _ => {}
     }
     let lost = lost(series, inside);
     if !lost.is_empty() {

@@ -286,6 +286,24 @@ fn gaps_and_losses_are_said() {
 }
 
 #[test]
+fn a_unit_of_which_no_sync_was_recorded_is_not_called_usual() {
+    let unseen = |has_others| {
+        let mut series = night(0..0, |_| {});
+        series.slots.values_mut().for_each(|slot| slot.users.clear());
+        (series.unit, series.has_others) = (Some("mariadbx".to_string()), has_others);
+        judge(&series, 0, i64::MAX)
+    };
+    let verdict = unseen(true);
+    assert_eq!((verdict.unseen.as_deref(), &verdict.troubles[..]), (Some("mariadbx"), &[][..]));
+    assert_eq!(verdict.blind, ["no syncs of mariadbx were recorded"]);
+    // Where nobody's were, the programs did not watch.
+    assert!(unseen(false).blind[0].contains("without the kernel's programs"));
+    let mut series = night(0..0, |_| {});
+    series.unit = Some("mariadb".to_string());
+    assert_eq!(judge(&series, 0, i64::MAX).unseen, None);
+}
+
+#[test]
 fn trouble_for_less_than_half_of_the_time_does_not_become_normal() {
     // No time before it to learn from.
     let series = night(0..50, flooded);

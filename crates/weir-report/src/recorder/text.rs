@@ -43,11 +43,12 @@ pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> Strin
 }
 
 pub(super) fn headline(verdict: &Verdict) -> String {
-    match (verdict.intervals, verdict.troubles.len() + verdict.untold) {
-        (0, _) => "Nothing was recorded then.".to_string(),
-        (_, 0) => "Everything was as usual.".to_string(),
-        (_, 1) => "One thing was not as usual.".to_string(),
-        (_, n) => format!("{n} things were not as usual."),
+    match (verdict.intervals, verdict.troubles.len() + verdict.untold, &verdict.unseen) {
+        (0, ..) => "Nothing was recorded then.".to_string(),
+        (_, 0, Some(unit)) => format!("No syncs of {unit} were recorded then."),
+        (_, 0, None) => "Everything was as usual.".to_string(),
+        (_, 1, _) => "One thing was not as usual.".to_string(),
+        (_, n, _) => format!("{n} things were not as usual."),
     }
 }
 
@@ -326,6 +327,7 @@ mod tests {
                     ..Event::default()
                 }],
                 slowest: vec![Event { kind: "slow_sync".into(), detail: "torn".into(), ..Event::default() }],
+                unseen: None,
                 blind: vec!["something".into()],
             };
             let text = verdict(&whole, &["a file".into()], &|ms| format!("T{ms}"));
@@ -341,6 +343,10 @@ mod tests {
             }
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
             assert!(json_of(&whole).contains("\"schema\": \"weir.recorder.verdict/1\""));
+            let nothing = Verdict { troubles: Vec::new(), ..whole };
+            assert_eq!(headline(&nothing), "Everything was as usual.");
+            let unseen = Verdict { unseen: Some("mariadbx".into()), ..nothing };
+            assert_eq!(headline(&unseen), "No syncs of mariadbx were recorded then.");
         }
     }
 
