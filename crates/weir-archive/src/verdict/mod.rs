@@ -309,11 +309,19 @@ fn is_much(added_ns: f64, span_ms: i64) -> bool {
     added_ns > ADDED_SHARE * span_ms as f64 * 1e6
 }
 
-/// Runs of intervals in one state, as ranges of places; short interruptions do not end one.
+/// Runs of intervals in one state, as ranges of places. Short interruptions do not end one; time in which nothing was recorded does, since
+/// nobody knows how it was then.
 fn runs(slots: &[(i64, &Slot)], states: &[State], wanted: State) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..states.len()).filter(|at| states[*at] == wanted) {
-        let is_near = |end: usize| at - end <= 1 || slots[at].0 - slots[end].0 <= GAP_MS;
+        let is_recorded = |pair: &[(i64, &Slot)]| {
+            let (ts_ms, slot) = pair[0];
+            pair[1].0 - (ts_ms + slot.span_ms) <= GAP_MS + slot.span_ms
+        };
+        let is_near = |end: usize| {
+            (at - end <= 1 || slots[at].0 - slots[end].0 <= GAP_MS)
+                && slots[end - 1..=at].windows(2).all(is_recorded)
+        };
         match runs.last_mut() {
             Some(last) if is_near(last.end) => last.end = at + 1,
             _ => runs.push(at..at + 1),

@@ -286,6 +286,18 @@ fn gaps_and_losses_are_said() {
 }
 
 #[test]
+fn a_trouble_does_not_span_time_in_which_nothing_was_recorded() {
+    let ends_of = |gone: std::ops::Range<i64>| -> Vec<(i64, i64)> {
+        let mut series = night(60..80, flooded);
+        series.slots.retain(|ts_ms, _| !gone.contains(ts_ms));
+        judged(&series).iter().map(|trouble| (trouble.begin_ms, trouble.end_ms)).collect()
+    };
+    assert_eq!(ends_of(650_000..750_000), [(600_000, 650_000), (750_000, 800_000)]);
+    // As short as an interval without trouble, which ends none.
+    assert_eq!(ends_of(650_000..660_000), [(600_000, 800_000)]);
+}
+
+#[test]
 fn a_unit_of_which_no_sync_was_recorded_is_not_called_usual() {
     let unseen = |has_others| {
         let mut series = night(0..0, |_| {});
