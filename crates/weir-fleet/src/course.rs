@@ -9,7 +9,7 @@ use weir_core::stop::Stop;
 
 use crate::binary::Payloads;
 use crate::figures;
-use crate::gate::{Gate, Line};
+use crate::gate::{Arrival, Gate, Line};
 use crate::inventory::Host;
 use crate::progress::{self, Word};
 use crate::report::{HostReport, State};
@@ -130,12 +130,13 @@ impl Turn<'_> {
     }
 }
 
-/// A thread for each host. `work` says in its report how it went.
-pub fn on_each<T: Sync>(
+/// A thread for each host, which owns what comes with the host: where the thread cannot start, that is dropped. `work` says in its report
+/// how it went.
+pub fn on_each<T: Send>(
     plan: &Plan,
     stop: &Stop,
-    hosts: &[(&Host, T)],
-    work: impl Fn(&Turn<'_>, &T, &Gate) -> HostReport + Sync,
+    hosts: Vec<(&Host, T)>,
+    work: impl Fn(&Turn<'_>, T, &Gate) -> HostReport + Sync,
 ) -> Vec<HostReport> {
     let (gate, copies) = (Gate::new(plan.parallel), Gate::new(COPIES.min(plan.parallel)));
     let names: Vec<String> = hosts.iter().map(|(host, _)| host.name.clone()).collect();
@@ -143,7 +144,7 @@ pub fn on_each<T: Sync>(
     thread::scope(|scope| {
         let (gate, copies, work) = (&gate, &copies, &work);
         let begun: Vec<_> = hosts
-            .iter()
+            .into_iter()
             .enumerate()
             .map(|(number, (host, more))| {
                 let turn = Turn { plan, number, host, stop, copies, words: words.clone() };
@@ -186,11 +187,12 @@ pub fn everywhere(plan: &Plan, hosts: &[Host]) -> Vec<HostReport> {
         _ => None,
     };
     let line = (plan.start != Start::Ready).then(|| Line::new(hosts.len(), at));
-    let hosts: Vec<(&Host, ())> = hosts.iter().map(|host| (host, ())).collect();
-    on_each(plan, &plan.stop, &hosts, |turn, (), gate| one(turn, gate, line.as_ref()))
+    let line = line.as_ref();
+    let hosts: Vec<_> = hosts.iter().map(|host| (host, line.map(Line::arrival))).collect();
+    on_each(plan, &plan.stop, hosts, |turn, arrival, gate| one(turn, gate, line, arrival))
 }
 
-fn one(turn: &Turn<'_>, gate: &Gate, line: Option<&Line>) -> HostReport {
+fn one(turn: &Turn<'_>, gate: &Gate, line: Option<&Line>, arrival: Option<Arrival<'_>>) -> HostReport {
     let mut report = HostReport::new(&turn.host.name);
     let pass = gate.enter(turn.stop);
     let begun = Instant::now();
@@ -199,9 +201,7 @@ fn one(turn: &Turn<'_>, gate: &Gate, line: Option<&Line>) -> HostReport {
     } else {
         Err(Failure::Stopped)
     };
-    if let Some(line) = line {
-        line.arrive();
-    }
+    drop(arrival);
     match opened {
         Ok((session, clock)) => {
             // Whoever waits for others holds no place of theirs.
@@ -297,5 +297,46 @@ mod tests {
         assert_eq!(here(7, clock(3)), 4);
         assert_eq!(here(i64::MAX, clock(-1)), i64::MAX);
         assert_eq!(here(i64::MIN, clock(1)), i64::MIN);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_host_whose_thread_panics() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("weir");
+        std::fs::write(&program, "#!/bin/sh\n").unwrap();
+        let ssh = Ssh { program: "false".into(), config: None, connect_timeout: Duration::ZERO };
+        let plan = Plan {
+            ssh,
+            sudo: false,
+            payloads: Payloads::read(&[program]).unwrap(),
+            arguments: Vec::new(),
+            timeout: Duration::ZERO,
+            parallel: 3,
+            start: Start::Together,
+            store: Store::new(Some(folder.path())).unwrap(),
+            id: String::new(),
+            kind: String::new(),
+            date: String::new(),
+            stop: Stop::default(),
+        };
+        let named = |name: &str| Host { name: name.into(), address: name.into(), port: None, user: None };
+        let hosts = ["a", "b", "c"].map(named);
+        let line = Line::new(hosts.len(), None);
+        let with_arrivals = hosts.iter().map(|host| (host, line.arrival())).collect();
+        // Where the others waited, the test would have no end.
+        let stop = plan.stop.clone();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_secs(20));
+            stop.request(15);
+        });
+        let reports = on_each(&plan, &plan.stop, with_arrivals, |turn, arrival, _| {
+            assert_ne!(turn.host.name, "b", "as the test wants it");
+            drop(arrival);
+            let mut report = HostReport::new(&turn.host.name);
+            report.state = if line.wait(Duration::ZERO, turn.stop) { State::Done } else { State::NotRun };
+            report
+        });
+        let states: Vec<State> = reports.iter().map(|report| report.state).collect();
+        assert_eq!(states, [State::Done, State::Failed, State::Done]);
     }
 }

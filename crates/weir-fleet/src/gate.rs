@@ -50,6 +50,15 @@ impl Drop for Pass<'_> {
     }
 }
 
+/// A host that is to come to a line: once this is dropped it is ready, or will never be.
+pub struct Arrival<'a>(&'a Line);
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        self.0.arrive();
+    }
+}
+
 /// The line from which hosts start together.
 pub struct Line {
     state: Mutex<(usize, Option<Instant>)>,
@@ -62,8 +71,12 @@ impl Line {
         Line { state: Mutex::new((expected, at)), changed: Condvar::new() }
     }
 
-    /// A host is ready, or will never be.
-    pub fn arrive(&self) {
+    /// What a host's thread owns from before it starts, so that nobody waits for one that cannot start or panics.
+    pub fn arrival(&self) -> Arrival<'_> {
+        Arrival(self)
+    }
+
+    fn arrive(&self) {
         let mut state = locked(&self.state);
         state.0 = state.0.saturating_sub(1);
         if state.0 == 0 && state.1.is_none() {
@@ -129,11 +142,11 @@ mod tests {
         let (line, stop, arrived) = (Line::new(3, None), Stop::default(), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for n in 0..3 {
-                let (line, stop, arrived) = (&line, &stop, &arrived);
+                let (arrival, line, stop, arrived) = (line.arrival(), &line, &stop, &arrived);
                 scope.spawn(move || {
                     std::thread::sleep(Duration::from_millis(10 * n));
                     arrived.fetch_add(1, Ordering::SeqCst);
-                    line.arrive();
+                    drop(arrival);
                     // The last one failed.
                     if n < 2 {
                         assert!(line.wait(Duration::ZERO, stop));

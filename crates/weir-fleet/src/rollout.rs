@@ -131,7 +131,7 @@ pub fn carry(plan: &Plan, hosts: &[Host], rules: &Rules) -> Vec<HostReport> {
         say!("step {} of {}: {} of {} hosts", nth + 1, rules.steps.len(), to, hosts.len());
         let part: Vec<(&Host, &Mutex<Seat>)> = hosts[from..to].iter().zip(&seats[from..to]).collect();
         let reports =
-            on_each(plan, &plan.stop, &part, |turn, seat, gate| step(turn, seat, gate, rules, nth + 1));
+            on_each(plan, &plan.stop, part, |turn, seat, gate| step(turn, seat, gate, rules, nth + 1));
         from = to;
         good = reports.iter().all(|report| report.state == State::Done) && plan.stop.requested().is_none();
         if !good {
@@ -162,7 +162,7 @@ fn finish(plan: &Plan, hosts: &[Host], seats: &[Mutex<Seat>], good: bool) {
         }
     );
     // From here on nothing is left half done, whoever asks to stop.
-    on_each(plan, &Stop::default(), &touched, |turn, seat, gate| {
+    on_each(plan, &Stop::default(), touched, |turn, seat, gate| {
         let _pass = gate.enter(turn.stop);
         let mut seat = locked(seat);
         end(turn, &mut seat, good)
