@@ -308,7 +308,8 @@ fn settle(session: &mut Session, made: &Made, good: bool, asked: &mut bool) -> R
         (true, Standing::Leaves) => return Ok(Change::Gone),
         (true, Standing::Waits) => {
             *asked = true;
-            weir(session, &["knobs", "confirm"])?;
+            // Somebody else's change may wait there, too.
+            weir(session, &["knobs", "confirm", "--of", &entries[at].process])?;
         }
         (false, _) if at > 0 => {
             let why = "a later change lies over it, and a rollback would take back that one";

@@ -161,13 +161,18 @@ fn why_not(host: &Host, entry: &Entry, covered: &[KnobName]) -> Option<String> {
     Some(format!("{}: an earlier change of it waits until the later one is restored", below.knob))
 }
 
-/// Keeps what waits for confirmation, until a rollback. The sentences tell what is kept.
+/// Keeps what waits for confirmation, until a rollback: what the process `of` changed, else everybody's. The sentences
+/// tell what is kept.
 ///
 /// # Errors
 /// When the journal cannot be written; the change then goes back at its deadline.
-pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
+pub fn confirm(journal: &Journal, of: Option<u32>) -> Result<Vec<String>, KnobError> {
+    let nothing_waits = match of {
+        Some(pid) => format!("nothing of process {pid} waits for confirmation"),
+        None => "nothing waits for confirmation".to_string(),
+    };
     let _lock = match journal.lock() {
-        Err(error) if error.is_absent() => return Ok(vec![NOTHING_WAITS.to_string()]),
+        Err(error) if error.is_absent() => return Ok(vec![nothing_waits]),
         lock => lock.map_err(KnobError::Journal)?,
     };
     let tree = &Host::live().tree;
@@ -175,6 +180,9 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
     let mut said: Vec<String> = damaged.iter().map(with_hint).collect();
     for (file, mut entry) in entries {
         let Term::UntilConfirmed { deadline_ns } = entry.hold else { continue };
+        if of.is_some_and(|pid| pid != entry.pid) {
+            continue;
+        }
         if entry.state != State::InForce || entry.is_of_another_boot(tree).unwrap_or(true) {
             continue;
         }
@@ -189,12 +197,10 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
         said.push(format!("{knobs}: kept until `weir knobs rollback` or the next boot"));
     }
     if said.is_empty() {
-        said.push(NOTHING_WAITS.to_string());
+        said.push(nothing_waits);
     }
     Ok(said)
 }
-
-const NOTHING_WAITS: &str = "nothing waits for confirmation";
 
 /// Restores what nobody answers for any more: changes of processes that ended without doing it, and changes whose
 /// time to be confirmed has passed. Called at the start of every run that may change knobs. The sentences tell what

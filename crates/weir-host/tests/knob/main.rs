@@ -31,6 +31,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("root_what_is_not_confirmed_goes_back_by_itself", terms::root_what_is_not_confirmed_goes_back),
     ("root_what_lost_its_journal_goes_back_at_once", terms::root_what_lost_its_journal_goes_back),
     ("root_what_is_confirmed_stays_until_a_rollback", terms::root_what_is_confirmed_stays),
+    (
+        "root_a_confirmation_of_one_process_keeps_nothing_of_others",
+        terms::root_a_confirmation_of_one_process_keeps_nothing_of_others,
+    ),
     ("root_changes_go_back_newest_first_and_twice_is_harmless", terms::root_changes_go_back_newest_first),
     ("root_a_second_run_waits_for_the_first", terms::root_a_second_run_waits),
     ("root_a_journal_without_room_changes_nothing", terms::root_a_journal_without_room_changes_nothing),

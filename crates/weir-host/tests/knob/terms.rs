@@ -30,8 +30,12 @@ fn untils(journal: &Path) -> Vec<Until> {
 
 /// What a process leaves that applies this for so many milliseconds unless it is confirmed.
 fn unconfirmed(disk: &Disk, milliseconds: u32) {
+    unconfirmed_of(disk, "read_ahead_kb=64", milliseconds);
+}
+
+fn unconfirmed_of(disk: &Disk, setting: &str, milliseconds: u32) {
     let mut arguments = vec![milliseconds.to_string()];
-    arguments.extend(disk.settings(&["read_ahead_kb=64"]));
+    arguments.extend(disk.settings(&[setting]));
     Run::whole("__unconfirmed", &disk.journal(), &arguments);
 }
 
@@ -84,14 +88,35 @@ pub fn root_what_is_confirmed_stays() {
     let disk = Disk::new();
     let (before, journal) = (disk.snapshot(), disk.journal());
     unconfirmed(&disk, 60_000);
-    let said = knob::confirm(&Journal::at(&journal)).unwrap().join("\n");
+    let confirm = |of| knob::confirm(&Journal::at(&journal), of).unwrap().join("\n");
+    let said = confirm(None);
     assert!(said.contains("read_ahead_kb: kept until"), "{said}");
-    assert_eq!(knob::confirm(&Journal::at(&journal)).unwrap(), ["nothing waits for confirmation"]);
+    assert_eq!(confirm(None), "nothing waits for confirmation");
     until("its guardian ends", || guardians(&journal).is_empty());
     assert!(knob::recover_stale(&Host::live(), &Journal::at(&journal)).is_empty());
     assert_eq!((disk.read("queue/read_ahead_kb"), untils(&journal)), ("64".into(), vec![Until::Rollback]));
     let done = knob::rollback(&Host::live(), &Journal::at(&journal), Which::Last);
     assert!(done.failed.is_empty() && done.said[0].contains("read_ahead_kb is back at 256"), "{done:?}");
+    assert_eq!(disk.snapshot(), before);
+}
+
+pub fn root_a_confirmation_of_one_process_keeps_nothing_of_others() {
+    let disk = Disk::new();
+    let (before, folder) = (disk.snapshot(), disk.journal());
+    let journal = Journal::at(&folder);
+    unconfirmed(&disk, 60_000);
+    unconfirmed_of(&disk, "nomerges=2", 60_000);
+    let [second, first] = &knob::entries(&journal).0[..] else { panic!("{:?}", untils(&folder)) };
+    let said = knob::confirm(&journal, Some(first.pid)).unwrap();
+    assert!(said.len() == 1 && said[0].contains("read_ahead_kb: kept until"), "{said:?}");
+    assert!(matches!(untils(&folder)[..], [Until::Deadline(_), Until::Rollback]), "{:?}", untils(&folder));
+    let again = knob::confirm(&journal, Some(first.pid)).unwrap();
+    assert_eq!(again, [format!("nothing of process {} waits for confirmation", first.pid)]);
+    // Without a choice everybody's is kept.
+    let said = knob::confirm(&journal, None).unwrap();
+    assert!(said.len() == 1 && said[0].contains("nomerges: kept until"), "{said:?}");
+    assert_ne!(first.pid, second.pid);
+    knob::rollback(&Host::live(), &journal, Which::All);
     assert_eq!(disk.snapshot(), before);
 }
 

@@ -55,8 +55,12 @@ pub enum Command {
     },
     /// Set knobs in one transaction: checked, journaled, written in order, read back; all of them or none
     Apply(Apply),
-    /// Keep a change that waits for confirmation
-    Confirm,
+    /// Keep changes that wait for confirmation: all of them, also those of others
+    Confirm {
+        /// Only what this process changed; `weir knobs journal` names it
+        #[arg(long, value_name = "PID")]
+        of: Option<u32>,
+    },
     /// Restore what weir has changed, from the journal; values that other programs changed since stay
     Rollback {
         /// All changes, not only the newest

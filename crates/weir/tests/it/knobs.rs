@@ -221,6 +221,8 @@ fn root_unconfirmed_it_goes_back_and_confirmed_it_stays() {
     let held = bench.run("apply DEV/nr_requests=16");
     assert_eq!(held.code, 3, "{held:?}");
     contains(&held.stderr, &["in use by another weir", "weir knobs confirm"]);
+    contains(&bench.done("confirm --of 1"), &["nothing of process 1 waits"]);
+    contains(&bench.done("journal"), &["unless confirmed"]);
     contains(&bench.done("confirm"), &["kept until"]);
     contains(&bench.done("journal"), &["stays until"]);
     assert_eq!(bench.value("nr_requests"), "32");

@@ -66,10 +66,10 @@ fn said(time: Duration) -> String {
     }
 }
 
-/// Keeps what waits.
-pub fn confirm() -> anyhow::Result<Outcome> {
+/// Keeps what waits: of one process, or all.
+pub fn confirm(of: Option<u32>) -> anyhow::Result<Outcome> {
     root_or("confirming a change", LOOKING)?;
-    for sentence in knob::confirm(&the_journal()).map_err(failed)? {
+    for sentence in knob::confirm(&the_journal(), of).map_err(failed)? {
         print(&format!("{sentence}\n"))?;
     }
     Ok(Outcome::Done)

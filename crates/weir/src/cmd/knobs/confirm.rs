@@ -98,7 +98,7 @@ fn until(journal: &Journal) -> Option<Until> {
 }
 
 fn keep(journal: &Journal) -> anyhow::Result<Outcome> {
-    for sentence in knob::confirm(journal).map_err(failed)? {
+    for sentence in knob::confirm(journal, Some(process::id())).map_err(failed)? {
         print(&format!("{sentence}\n"))?;
     }
     Ok(Outcome::Done)

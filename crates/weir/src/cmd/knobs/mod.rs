@@ -19,7 +19,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
             Some(keeper) => keep::persist(&apply, keeper),
             None => apply::run(&apply),
         },
-        Command::Confirm => changes::confirm(),
+        Command::Confirm { of } => changes::confirm(of),
         Command::Rollback { persist: Some(keeper), root, .. } => keep::remove(keeper, root.as_deref()),
         Command::Rollback { stale: true, .. } => changes::recover(),
         Command::Rollback { all, .. } => changes::rollback(all),
