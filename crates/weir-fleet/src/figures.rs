@@ -33,9 +33,9 @@ pub struct Stages {
 /// What the doctor read and concluded, as far as hosts are compared by it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Examination {
-    /// Kind of file system and of device, without names and sizes.
+    /// Kinds of file system and of the device's layers, without names and sizes.
     pub model: String,
-    /// The device queue's settings.
+    /// The settings of the devices' queues, without names.
     pub settings: String,
     /// The doctor's words, where it found a limit on IOPS or bandwidth.
     pub throttled: Option<String>,
@@ -96,23 +96,59 @@ fn of_doctor(document: &Doctor) -> Figures {
 fn examination(document: &Doctor) -> Examination {
     let fact = |label: &str| {
         let found = document.facts.0.iter().find(|fact| fact.label == label);
-        found.map(|fact| short(&fact.value)).unwrap_or_default()
+        found.map(|fact| fact.value.as_str()).unwrap_or_default()
     };
-    let file_system = fact("file system").split(' ').next().unwrap_or_default().to_string();
-    // `vda (disk, virtio)`: what stands in parentheses is the same on hosts of one kind.
-    let device = fact("device");
-    let device = device.split_once(" (").map_or(device.as_str(), |(_, kind)| kind.trim_end_matches(')'));
+    let file_system = fact("file system").split(' ').next().unwrap_or_default();
     let class = document.findings.0.iter().find(|finding| finding.topic == "class");
     let class = class.map(|finding| short(&finding.summary)).unwrap_or_default();
-    let others = fact("others, before");
+    let others = short(fact("others, before"));
     Examination {
-        model: format!("{file_system} on {device}"),
-        settings: fact("queue"),
+        // Shortened last: how long the names are must not decide where.
+        model: short(&format!("{file_system} on {}", kinds(fact("device")))),
+        settings: short(&nameless(fact("queue"))),
         throttled: Some(class).filter(|class| class.contains("throttled") || class.contains("limited")),
         others_bytes_per_second: megabytes(&others),
         others: Some(others).filter(|others| !others.is_empty()),
         stages: stages(&document.commit_stages),
     }
+}
+
+/// What stands in parentheses in `dm-0 (LVM vg-db) → [sda (disk, sata, X) + sdb (disk, sata, X)]`, as `LVM → [disk, sata, X + disk, sata, X]`:
+/// it is the same on hosts of one kind.
+fn kinds(device: &str) -> String {
+    let (mut kinds, mut kind, mut depth) = (String::new(), String::new(), 0_usize);
+    for c in device.chars() {
+        match (c, depth) {
+            ('(', 0) => depth = 1,
+            (')', 1) => {
+                // A map's name and a RAID's size come after the first word, a disk's bus and model after commas.
+                let head = kind.split(',').next().unwrap_or_default();
+                kinds.push_str(head.split(' ').next().unwrap_or_default());
+                kinds.push_str(&kind[head.len()..]);
+                kind.clear();
+                depth = 0;
+            }
+            ('→' | '+', 0) => kinds.extend([' ', c, ' ']),
+            ('[' | ']', 0) => kinds.push(c),
+            (_, 0) => {}
+            // A model may hold parentheses itself.
+            _ => {
+                depth = match c {
+                    '(' => depth + 1,
+                    ')' => depth - 1,
+                    _ => depth,
+                };
+                kind.push(c);
+            }
+        }
+    }
+    kinds
+}
+
+/// `sda, sdb: scheduler none; sdc: scheduler kyber` without the names, which stand there where devices are several.
+fn nameless(queues: &str) -> String {
+    let settings = queues.split("; ").map(|one| one.split_once(": ").map_or(one, |(_, settings)| settings));
+    settings.collect::<Vec<_>>().join("; ")
 }
 
 fn stages(all: &Few<CommitStages>) -> Option<Stages> {
@@ -173,6 +209,42 @@ mod tests {
         assert!(examined.throttled.unwrap().contains("1,500"));
         assert_eq!(examined.others_bytes_per_second, Some(1_200_500_000.0));
         assert_eq!(examined.stages, Some(Stages { queue_ns: 1.0, device_ns: 5.0, elsewhere_ns: 4.0 }));
+    }
+
+    #[test]
+    fn a_model_has_the_kinds_of_all_layers_and_no_name() {
+        let read = |device: &str, queue: &str| {
+            let facts = serde_json::json!([
+                {"label": "file system", "value": "xfs on /data (rw)"}, {"label": "device", "value": device},
+                {"label": "queue", "value": queue}]);
+            let document = serde_json::json!({"schema": "weir.doctor/1", "facts": facts}).to_string();
+            let examined = read(&document).examination.unwrap();
+            (examined.model, examined.settings)
+        };
+        let none = "scheduler none, 64 requests";
+        for (device, model) in [
+            ("nvme0n1p1 (partition) → nvme0n1 (disk, nvme, X)", "partition → disk, nvme, X"),
+            ("vdb (disk, virtio)", "disk, virtio"),
+            ("dm-3 (LVM vg-db) → sdb (disk, scsi, V 2 (R))", "LVM → disk, scsi, V 2 (R)"),
+            (
+                "dm-0 (CRYPT luks-1) → md127 (raid1 of 2) → [sda1 (partition) → sda (disk) + sdb (disk)]",
+                "CRYPT → raid1 → [partition → disk + disk]",
+            ),
+            ("loop0 (loop, direct I/O on)", "loop, direct I/O on"),
+            (") (", ""),
+        ] {
+            let model = format!("xfs on {model}").trim_end().to_string();
+            assert_eq!(read(device, none), (model, none.to_string()), "{device}");
+        }
+        // Sixteen disks, wherever their names begin to have two digits.
+        let raid = |from: usize| {
+            let legs: Vec<String> = (from..from + 16).map(|n| format!("nvme{n}n1 (disk, nvme, X)")).collect();
+            format!("md0 (raid10 of 16) → [{}]", legs.join(" + "))
+        };
+        assert_eq!(read(&raid(0), ""), read(&raid(10), ""));
+        let settings = |queue| read("", queue).1;
+        assert_eq!(settings("sda, sdb: scheduler none"), "scheduler none");
+        assert_eq!(settings("sda: scheduler none; sdb: scheduler kyber"), "scheduler none; scheduler kyber");
     }
 
     #[test]

@@ -61,6 +61,9 @@ fn side_by_side(layers: &[&Layer], visible: &[&Layer]) -> String {
 
 fn layer(layer: &Layer) -> String {
     let detail = match &layer.kind {
+        LayerKind::Dm { dm_name, dm_type } if dm_type.is_empty() => {
+            format!("{} {dm_name}", layer.kind.word())
+        }
         LayerKind::Dm { dm_name, dm_type } => format!("{dm_type} {dm_name}"),
         LayerKind::Md { level, raid_disks, .. } => format!("{level} of {raid_disks}"),
         LayerKind::Loop { direct_io, .. } => {
@@ -203,5 +206,8 @@ mod tests {
             assert_eq!(stack, "dm-0 (LVM vg-db) → md0 (raid1 of 2) → [sda (disk) + sdb (disk)]");
             assert_eq!(queue(&target).unwrap().value, expected);
         }
+        // weir-fleet takes the first word for the kind (`crates/weir-fleet/src/figures.rs`).
+        let plain = LayerKind::Dm { dm_name: "db".into(), dm_type: String::new() };
+        assert_eq!(layer(&layer_of("dm-1", plain, &[], "own")), "dm-1 (dm db)");
     }
 }
