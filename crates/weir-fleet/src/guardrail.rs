@@ -17,17 +17,19 @@ pub struct Probes {
 /// Why a host's probes speak against the change; nothing where they do not.
 ///
 /// The machine differs from probe to probe without any change. So the change is at fault only where *every* probe after it is worse by
-/// more than `percent` than the *worst* probe before it.
+/// more than `percent` than the *worst* probe before it. No commit at all is harm whatever `percent` is: by 100 and more there can be no
+/// fewer.
 pub fn harm(probes: &Probes, percent: f64) -> Option<String> {
-    let worse = 1.0 + percent / 100.0;
+    let (fewer, slower) = (1.0 - percent / 100.0, 1.0 + percent / 100.0);
     let rates = |all: &[Commits]| -> Vec<f64> { all.iter().map(|commits| commits.rate).collect() };
     let (before, after) = (rates(&probes.before), rates(&probes.after));
     let lowest = before.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = after.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if !before.is_empty() && !after.is_empty() && highest * worse < lowest {
+    let is_fewer = highest < lowest * fewer || (highest == 0.0 && lowest > 0.0);
+    if !before.is_empty() && !after.is_empty() && is_fewer {
         return Some(format!("{highest:.0} commits/s after it, at least {lowest:.0} before"));
     }
-    let is_worse = |(slowest, quickest): &(u64, u64)| *quickest as f64 > *slowest as f64 * worse;
+    let is_worse = |(slowest, quickest): &(u64, u64)| *quickest as f64 > *slowest as f64 * slower;
     let (slowest, quickest) = tails(probes, |commits| commits.p95_ns).filter(is_worse)?;
     // A percentile beside a step of the distribution, as a throttle makes one, jumps by itself; a slower device moves both.
     let p99 = tails(probes, |commits| commits.p99_ns);
@@ -124,8 +126,27 @@ mod tests {
         let few =
             Probes { before: vec![probe(62.0, 2)], after: vec![Commits { p95_ns: None, ..probe(58.0, 2) }] };
         assert_eq!(harm(&few, 20.0), None, "too few for a percentile, and as many as before");
-        let stopped = Probes { before: vec![probe(10.0, 1)], after: vec![Commits::default()] };
-        assert!(harm(&stopped, 20.0).is_some(), "no commit at all");
+        let of_rates = |before, after, percent| {
+            let one = |rate| vec![Commits { rate, ..Commits::default() }];
+            harm(&Probes { before: one(before), after: one(after) }, percent).is_some()
+        };
+        for (after, percent, expected) in [
+            (830.0, 20.0, false),
+            (801.0, 20.0, false),
+            (799.0, 20.0, true),
+            (999.0, 0.0, true),
+            (1000.0, 0.0, false),
+            (1.0, 99.0, true),
+            (1.0, 100.0, false),
+            (1.0, 2000.0, false),
+            // No commit at all.
+            (0.0, 20.0, true),
+            (0.0, 100.0, true),
+            (0.0, 2000.0, true),
+        ] {
+            assert_eq!(of_rates(1000.0, after, percent), expected, "{after} by {percent} %");
+        }
+        assert!(!of_rates(0.0, 0.0, 20.0), "as before");
     }
 
     #[test]
