@@ -87,7 +87,8 @@ impl Connection {
         }
     }
 
-    /// Whether the answer to a LOAD DATA is the request for the file; anything else is read to its end.
+    /// Whether the answer to a LOAD DATA is the request for the file. Of any other answer but an error the rest is not read, and the
+    /// connection cannot be used any more.
     pub(super) fn is_file_asked_for(&mut self) -> Result<bool, DbError> {
         Ok(matches!(self.read_head()?, Head::Infile))
     }
