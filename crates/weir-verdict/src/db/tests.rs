@@ -222,7 +222,7 @@ fn waits_have_shares_and_locks_a_grade() {
         (
             &[(Wait::Commit, 70), (Wait::Cpu, 30)],
             None,
-            "commit 70 %, processor, reads or latches, not told apart 30 %",
+            "commit 70 %, processor, reads or latches, not distinguished 30 %",
         ),
     ] {
         let mut exam = server(Dialect::MySql, &MARIADB, &CALM);

@@ -16,7 +16,7 @@ const LOCKS_POOR: f64 = 0.5;
 /// MySQL's list of sessions does not tell who reads or waits for a latch from who runs: that takes a look at its threads.
 fn name(view: &View, wait: Wait) -> &'static str {
     let is_told = view.is_postgres() || !view.vitals.sessions.off_cpu.is_empty();
-    if wait == Wait::Cpu && !is_told { "processor, reads or latches, not told apart" } else { wait.name() }
+    if wait == Wait::Cpu && !is_told { "processor, reads or latches, not distinguished" } else { wait.name() }
 }
 
 pub(super) fn judge(view: &View) -> Option<Judged> {

@@ -156,7 +156,7 @@ fn at_most(ns: u64, bar: u64, good: u64) -> Grade {
 const INTERVALS_MIN: u32 = 3;
 
 /// The step, where it ran for long enough to have a rate.
-fn has_rate<'a>(m: &&'a Measurement) -> bool {
+fn has_rate(m: &&Measurement) -> bool {
     m.iops.intervals >= INTERVALS_MIN
 }
 

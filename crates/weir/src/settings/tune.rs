@@ -11,7 +11,6 @@ use weir_knobs::{KnobName, Setting};
 use crate::cli::tune::{AbArgs, CommonArgs, LadderArgs};
 use crate::experiments::{Asked, Measured};
 use crate::failure::Usage;
-use crate::servers::Logins;
 
 pub use grid::{default_values, dirty_values};
 pub use workload::{Base, Origin, db_line};
@@ -68,7 +67,7 @@ pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool, origin: Orig
         seed: args.workload.pattern.seed.unwrap_or(1),
         budget_ns: args.budget.0,
         conduct,
-        logins: Logins::default(),
+        logins: Default::default(),
         destroys: args.workload.place.i_know_this_destroys.clone(),
         notes,
     })
