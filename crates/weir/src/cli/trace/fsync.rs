@@ -13,7 +13,7 @@ Examples:
   weir trace fsync --duration 1m --interval 5s
       all processes, a table every five seconds and one of the whole
   weir trace fsync -- sysbench fileio … run
-      syncs of a command and what it starts, until it ends; its exit code is the command's
+      syncs of a command and what it starts; exits with the command's code
   weir trace fsync --comm mysqld --folded syncs.folded --perfetto syncs.pftrace
       for a flame graph, and as tracks for ui.perfetto.dev
   weir trace fsync --json | jq .all.culprits
