@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
 use crate::owner::{caller, served, trusted};
@@ -409,6 +409,25 @@ impl Dir {
         check_name(from.as_ref())?;
         check_name(to.as_ref())?;
         Ok(rustix::fs::renameat(&self.file, from.as_ref(), &self.file, to.as_ref())?)
+    }
+
+    /// Renames within the folder, unless something bears the new name.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; those of renameat2(2). A file system without that is looked at before.
+    pub fn rename_new(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        check_name(from)?;
+        check_name(to)?;
+        match rustix::fs::renameat_with(&self.file, from, &self.file, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            done => return Ok(done?),
+        }
+        match rustix::fs::statat(&self.file, to, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => self.rename(from, to),
+            Err(error) => Err(error.into()),
+            Ok(_) => Err(Errno::EXIST.into()),
+        }
     }
 
     /// Moves something into another folder of the file system, over what may bear the new name there.

@@ -59,14 +59,14 @@ impl Output {
         Ok(Output { into })
     }
 
-    /// Opens an output under a name that nothing has yet.
+    /// Opens an output under a name that nothing has yet, nor when it is committed.
     ///
     /// # Errors
     /// `AlreadyExists` for whatever has the name, a link too; `InvalidInput` for a path without a file's name; those of open(2).
     pub fn create_new(path: &Path, mode: u32) -> io::Result<Output> {
         let (dir, name) = folder_and_name(path)?;
         match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(Output { into: Into::Place(dir.beside(name, mode)?) }),
+            Err(Errno::NOENT) => Ok(Output { into: Into::Place(dir.beside(name, mode)?.as_new()) }),
             Err(error) => Err(error.into()),
             Ok(_) => Err(Errno::EXIST.into()),
         }

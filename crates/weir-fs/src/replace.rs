@@ -22,6 +22,8 @@ pub struct Fresh {
     name: OsString,
     temporary: OsString,
     file: File,
+    /// Whether it replaces what has the name by then.
+    replaces: bool,
     placed: bool,
 }
 
@@ -36,7 +38,14 @@ impl Dir {
         check_name(name)?;
         let temporary = temporary_name(name, std::process::id())?;
         let file = self.create_new(&temporary, mode)?;
-        Ok(Fresh { dir: self.try_clone()?, name: name.to_os_string(), temporary, file, placed: false })
+        Ok(Fresh {
+            dir: self.try_clone()?,
+            name: name.to_os_string(),
+            temporary,
+            file,
+            replaces: true,
+            placed: false,
+        })
     }
 
     /// Puts a file of this content in the place of `name`, durably and at once; a link there is replaced, not followed.
@@ -78,6 +87,13 @@ impl Fresh {
     /// The file, to write to.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The same file, which replaces nothing: committing it fails where something has the name by then.
+    #[must_use]
+    pub fn as_new(mut self) -> Fresh {
+        self.replaces = false;
+        self
     }
 
     /// Sets the permission bits exactly.
@@ -130,7 +146,10 @@ impl Fresh {
     }
 
     fn place(&mut self) -> io::Result<()> {
-        self.dir.rename(&self.temporary, &self.name)?;
+        match self.replaces {
+            true => self.dir.rename(&self.temporary, &self.name)?,
+            false => self.dir.rename_new(&self.temporary, &self.name)?,
+        }
         self.placed = true;
         Ok(())
     }

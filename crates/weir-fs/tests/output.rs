@@ -76,6 +76,14 @@ fn a_new_file_is_there_when_it_is_whole_and_replaces_nothing() {
     output.commit().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    // Somebody else's of the same name, made in the meantime.
+    let late = dir.path().join("late");
+    let mut output = Output::create_new(&late, 0o600).unwrap();
+    output.write_all(b"second").unwrap();
+    fs::write(&late, "first").unwrap();
+    assert_eq!(output.commit().unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(fs::read_to_string(&late).unwrap(), "first");
+    fs::remove_file(&late).unwrap();
     symlink("nothing", dir.path().join("link")).unwrap();
     for there in ["trace", "link"] {
         let error = Output::create_new(&dir.path().join(there), 0o600).unwrap_err();

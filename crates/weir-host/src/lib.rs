@@ -55,7 +55,7 @@ pub use own::{
     thread_cpu_ns,
 };
 pub use pinned::Pinned;
-pub use private_cgroup::{CgroupSight, CgroupWrites, Went};
+pub use private_cgroup::{CgroupSight, CgroupWrites};
 pub use processes::{Moved, ProcessSample};
 pub use sample::Sample;
 pub use space::{DirectAlignment, Space};

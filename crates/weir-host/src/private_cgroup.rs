@@ -35,30 +35,27 @@ const COUNTS: u64 = 20;
 /// Less than this, a log or the time of an inode, tells nothing of where a cgroup writes in bulk.
 const LITTLE: u64 = 1 << 20;
 
-/// Where what a cgroup wrote has gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Went {
-    /// To the device in question.
-    Here,
-    /// To others.
-    Elsewhere,
-    /// Nowhere as yet, or nothing counts it: pages may be dirty for long before they are written.
-    Unknown,
-}
-
 impl CgroupWrites {
-    /// Where it has written since then. Whoever floods one device may have a log on another.
-    pub fn went(&self, device: DeviceNumber, before: &CgroupWrites) -> Went {
+    /// Whether it has written in bulk since then, and next to nothing of that to this device: whoever floods one device may have a log on
+    /// another. Before it has written anything nothing is known: pages may be dirty for long.
+    pub fn is_elsewhere(&self, device: DeviceNumber, before: &CgroupWrites) -> bool {
+        let (here, most) = self.since(device, before);
+        most >= LITTLE && here < (most / COUNTS).max(1)
+    }
+
+    /// The same of one whose writes to this device are held: a share of what goes elsewhere tells nothing then.
+    pub fn has_left(&self, device: DeviceNumber, before: &CgroupWrites) -> bool {
+        let (here, most) = self.since(device, before);
+        most >= LITTLE && here < LITTLE
+    }
+
+    /// Bytes to this device since then, and the most to any.
+    fn since(&self, device: DeviceNumber, before: &CgroupWrites) -> (u64, u64) {
         let since = |(device, now): (&DeviceNumber, &u64)| {
             now.saturating_sub(before.0.get(device).copied().unwrap_or(0))
         };
         let here = self.0.get_key_value(&device).map_or(0, since);
-        let most = self.0.iter().map(since).max().unwrap_or(0);
-        match (here, most) {
-            (1.., _) if here >= most / COUNTS => Went::Here,
-            (_, ..LITTLE) => Went::Unknown,
-            _ => Went::Elsewhere,
-        }
+        (here, self.0.iter().map(since).max().unwrap_or(0))
     }
 }
 
@@ -317,18 +314,23 @@ mod tests {
     fn a_flood_is_on_the_device_that_gets_it() {
         let written = |text: &str| parse_io(text).unwrap().0;
         let before = written("7:0 rbytes=9 wbytes=1000\n8:0 rbytes=0 wbytes=5000");
-        for (now, went) in [
-            ("7:0 wbytes=1000\n8:0 wbytes=9000000", Went::Elsewhere),
-            ("7:0 wbytes=9000\n8:0 wbytes=9000000", Went::Elsewhere),
-            ("7:0 wbytes=901000\n8:0 wbytes=9000000", Went::Here),
-            ("7:0 wbytes=1001\n8:0 wbytes=5000", Went::Here),
-            ("8:0 wbytes=9000000", Went::Elsewhere),
-            ("7:0 wbytes=1000\n8:0 wbytes=9000", Went::Unknown),
-            ("", Went::Unknown),
+        for (now, is_elsewhere, has_left) in [
+            ("7:0 wbytes=1000\n8:0 wbytes=9000000", true, true),
+            ("7:0 wbytes=9000\n8:0 wbytes=9000000", true, true),
+            ("7:0 wbytes=901000\n8:0 wbytes=9000000", false, true),
+            // A fiftieth, since it is paced.
+            ("7:0 wbytes=2001000\n8:0 wbytes=100005000", true, false),
+            ("7:0 wbytes=1001\n8:0 wbytes=5000", false, false),
+            ("8:0 wbytes=9000000", true, true),
+            ("7:0 wbytes=1000\n8:0 wbytes=9000", false, false),
+            ("7:0 wbytes=9001000\n8:0 wbytes=5000", false, false),
+            ("", false, false),
         ] {
-            assert_eq!(written(now).went(DISK, &before), went, "{now}");
+            let now = written(now);
+            let found = (now.is_elsewhere(DISK, &before), now.has_left(DISK, &before));
+            assert_eq!(found, (is_elsewhere, has_left), "{now:?}");
         }
-        assert_eq!(written("7:0 wbytes=1").went(DISK, &CgroupWrites::default()), Went::Here);
+        assert!(!written("7:0 wbytes=1").is_elsewhere(DISK, &CgroupWrites::default()));
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn every_io_is_done_and_its_start_measured() {
 fn a_burst_in_the_warm_up_does_not_count() {
     let folder = tempfile::tempdir().unwrap();
     let mut ios = vec![io(0, 0, 4096, false); 8];
-    ios.extend([150_000_000, 200_000_000].map(|at_ns| io(at_ns, 0, 4096, false)));
+    ios.extend([1_500_000_000, 1_600_000_000].map(|at_ns| io(at_ns, 0, 4096, false)));
     let how = Job { engine: EngineKind::Null, warmup: Nanos::from_millis(100), ..Job::default() };
     let record = played(&folder.path().join("data"), how, 8, ios);
     assert_eq!(record.error, None);

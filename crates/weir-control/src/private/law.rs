@@ -225,7 +225,7 @@ impl Law {
                 return Some(Transition::Tighten);
             }
             state if pauses => {
-                self.before_pause = Some(state);
+                (self.before_pause, self.enough_ns) = (Some(state), None);
                 self.enter(seen, State::Loose);
                 return Some(Transition::Loosen);
             }
@@ -321,6 +321,9 @@ impl Law {
             _ => self.enough_ns.filter(|_| self.is_not_enough),
         };
         let wait_ns = TOO_MUCH_NS << self.not_enough.saturating_sub(1).min(HURTS_MOST);
+        if !matches!(kept, Kept::Good(_)) {
+            return None;
+        }
         self.enough_ns.filter(|since_ns| at_ns >= since_ns + wait_ns)?;
         (self.enough_ns, self.least_ns, self.is_not_enough) = (None, None, false);
         Some(Transition::Enough)

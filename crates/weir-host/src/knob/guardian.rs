@@ -73,6 +73,14 @@ impl Guardian {
         }
     }
 
+    /// Lets it end by itself while this process goes on. A thread waits for it, so that no zombie stays.
+    pub fn leave(mut self) {
+        drop(self.pipe.take());
+        let waits = move || drop(self);
+        // Without a thread it is waited for here.
+        let _ = std::thread::Builder::new().name("guardian's end".to_string()).spawn(waits);
+    }
+
     /// Lets it go on by itself after this process.
     pub fn leave_behind(mut self) {
         drop(self.pipe.take());

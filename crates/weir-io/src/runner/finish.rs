@@ -95,7 +95,9 @@ fn lateness(job: &RunningJob, last_ns: u64) -> Option<Lateness> {
     }
     let sums = Scalars::of(job);
     // A run that lasted its time was due everything up to its end; one that ended before, up to its last completion.
-    let end_ns = if has_lasted(job) { job.deadline_ns } else { last_ns.min(job.deadline_ns) };
+    // Threads that are stuck were at work, too.
+    let lasted = has_lasted(job) || job.seen.abandoned;
+    let end_ns = if lasted { job.deadline_ns } else { last_ns.min(job.deadline_ns) };
     let in_hand: u64 = job.counters.iter().map(|c| c.not_started.load(Relaxed)).sum();
     let start_delay = start_delays(job).since(&job.seen.base_start_delays).0;
     let not_started = in_hand + due_but_not_taken(job, end_ns.saturating_sub(job.epoch_ns));

@@ -179,7 +179,9 @@ impl<'a> Execution<'a> {
             if Instant::now() >= until {
                 self.lab.progress.clear();
                 let kept = self.experiment.trials.len();
-                let what = format!("the server is gone, and the experiment ends after {kept} trials: {why}");
+                let what = format!(
+                    "the server cannot be used any more: the experiment ends after {kept} trials: {why}"
+                );
                 let hint = (!study::is_throw_away(&self.record))
                     .then(|| format!("`weir tune resume {}` continues once it is back", self.record.id));
                 return Err(Lacking { what, hint }.into());

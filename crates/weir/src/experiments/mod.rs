@@ -111,6 +111,7 @@ pub fn carry_out(
     stop: &Stop,
 ) -> anyhow::Result<Ended> {
     knobs::check_privileges(&lab.host, &planned.arms, &planned.knobs)?;
+    refuse_floods_nowhere(&asked.place(), &planned.arms)?;
     recover(&lab.host, seen(&asked.place()), &planned.knobs);
     if !asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
         refuse_if_busy(&lab, stop)?;
@@ -129,6 +130,15 @@ pub fn carry_out(
 /// A place, where there is one: the storage of a server on another machine is not seen from here.
 fn seen(place: &Path) -> Option<&Path> {
     (!place.as_os_str().is_empty()).then_some(place)
+}
+
+/// A flood on this machine is none beside a server on another one.
+fn refuse_floods_nowhere(place: &Path, arms: &[Arm]) -> anyhow::Result<()> {
+    if seen(place).is_some() || arms.iter().all(|arm| arm.floods.is_empty()) {
+        return Ok(());
+    }
+    let what = "there is no folder for the flood: the server's data are not seen from this machine";
+    Err(usage(what, "name a folder on their device with --dir"))
 }
 
 fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {

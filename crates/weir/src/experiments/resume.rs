@@ -1,6 +1,7 @@
 //! `weir tune resume`: an experiment that was cut short goes on from its record, as long as it is still the same
 //! machine and the same device.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -12,7 +13,9 @@ use weir_record::{Body, Record};
 
 use super::execution::Execution;
 use super::trial::Lab;
-use super::{Ended, announce, finish, knobs, make_files, recover, refuse_if_busy, seen, usage};
+use super::{
+    Ended, announce, finish, knobs, make_files, recover, refuse_floods_nowhere, refuse_if_busy, seen, usage,
+};
 use crate::devices::refuse_devices_in_use;
 use crate::failure::Lacking;
 use crate::machine;
@@ -47,6 +50,8 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
     refuse_other_settings(&experiment.found, &knobs::found(&host, &knobs))?;
     let mut lab =
         Lab::new(host, target.unwrap_or_default(), experiment.conduct.clone(), Logins::default(), stop);
+    refuse_unreached(&lab, &arms)?;
+    refuse_floods_nowhere(&place, &arms)?;
     if !experiment.conduct.even_if_busy && knobs::any_of_machine(&knobs) {
         refuse_if_busy(&lab, stop)?;
     }
@@ -58,6 +63,22 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
     make_files(&mut lab, &arms, stop)?;
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
     finish(Execution::new(lab, design, experiment, record, stop))
+}
+
+/// A password that was typed then is not known now: no trial has to fail for it.
+fn refuse_unreached(lab: &Lab<'_>, arms: &[Arm]) -> anyhow::Result<()> {
+    let servers: BTreeSet<&str> = arms
+        .iter()
+        .filter_map(|arm| match &arm.workload {
+            Workload::Transactions(of) => Some(of.server.as_str()),
+            Workload::Job(_) | Workload::Command(_) => None,
+        })
+        .collect();
+    let hint = "resume logs in as files and the environment say: ~/.my.cnf, ~/.pgpass, MYSQL_PWD, PGPASSWORD";
+    servers
+        .into_iter()
+        .find_map(|server| lab.unreached(server))
+        .map_or(Ok(()), |what| Err(Lacking { what, hint: Some(hint.to_string()) }.into()))
 }
 
 /// A server that was made for the experiment went away with it, and so did its data.
@@ -219,6 +240,11 @@ mod tests {
         ];
         let lines = workloads(&arms);
         assert_eq!(lines, ["trials run `id`", "trials run beside the flood /f", "trials read from ."]);
+        // Beside a server of another machine there is no place for a flood.
+        assert!(refuse_floods_nowhere(Path::new(""), &arms).is_err());
+        assert!(refuse_floods_nowhere(Path::new("."), &arms).is_ok());
+        let dry = arms.map(|arm| Arm { floods: Vec::new(), ..arm });
+        assert!(refuse_floods_nowhere(Path::new(""), &dry).is_ok());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use weir_core::units::Nanos;
 use weir_core::workload::Job;
 use weir_core::workload::spec::SyncPolicy;
 use weir_db::runner::{self, READY_WITHIN};
-use weir_db::{Connection, DbError, Server};
+use weir_db::{Connection, Server};
 use weir_experiment::{
     Arm, CommandSpec, Conduct, Measures, Outcome, Proposal, Transactions, Washout, Workload, derive,
 };
@@ -113,16 +113,14 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Why a server cannot be reached, if it cannot. One that answers, even with a refusal, can.
-    pub fn unreached(&self, server: &str) -> Option<DbError> {
-        let servers = self.logins.named(server).ok()?;
+    /// Why a server cannot be used, if it cannot: it does not answer, starts, stops, or refuses to log in.
+    pub fn unreached(&self, server: &str) -> Option<String> {
+        let servers = match self.logins.named(server) {
+            Ok(servers) => servers,
+            Err(error) => return Some(error.to_string()),
+        };
         let reached = |server: &Server| Connection::open(&server.answering_within(READY_WITHIN));
-        servers.iter().find_map(|server| match reached(server) {
-            Err(error @ (DbError::Connect { .. } | DbError::Lost { .. } | DbError::Timeout { .. })) => {
-                Some(error)
-            }
-            _ => None,
-        })
+        servers.iter().find_map(|server| reached(server).err()).map(|error| error.to_string())
     }
 
     /// What a trial takes at least and at most where nothing is stuck: build-up, warm-up and measuring.

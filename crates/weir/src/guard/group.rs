@@ -120,6 +120,8 @@ impl Group {
             Ok(over) => self.over(over),
             // Nobody would restore the limit: the baseline is better than a limit without a guardian.
             Err(error @ KnobError::NoGuardian(_)) => self.over(Move::StoodDown { said: error.to_string() }),
+            // What lasts is told once in each wait.
+            Err(_) if self.again.is_some_and(|(until_ns, _)| now_ns < until_ns) => None,
             Err(error) => Some(self.refused(&error, now_ns)),
         }
     }

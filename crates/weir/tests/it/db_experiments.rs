@@ -96,10 +96,15 @@ fn an_experiment_ends_where_its_server_goes() {
     server.sandbox.stop().unwrap();
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.code() == Some(3) && said.contains("the server is gone"), "{ended:?}");
+    assert!(
+        ended.status.code() == Some(3) && said.contains("the server cannot be used any more"),
+        "{ended:?}"
+    );
     assert!(said.contains("weir tune resume"), "{said}");
     let record = &weir.records()[0];
-    assert!(record["ended_early"].as_str().is_some_and(|why| why.contains("the server is gone")));
+    assert!(
+        record["ended_early"].as_str().is_some_and(|why| why.contains("the server cannot be used any more"))
+    );
     all_measured(record);
 }
 

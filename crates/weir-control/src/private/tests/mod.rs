@@ -115,6 +115,15 @@ fn the_other_limits_hold_no_longer_than_private_ones_are_not_enough() {
     assert!(is_not_enough_after(&mut plant, good, 15), "it may pass");
     assert!(!is_not_enough_after(&mut plant, good, 15), "{:?}", plant.said);
     assert_eq!(plant.said.iter().filter(|said| **said == Transition::Enough).count(), 1);
+    // One good look before syncs pause for long is no such time.
+    let mut paused = Plant::new(40.0, 4.0, bad);
+    paused.can_pace = false;
+    assert!(is_not_enough_after(&mut paused, bad, 30));
+    is_not_enough_after(&mut paused, good, 2);
+    paused.need = Need::Pausing;
+    is_not_enough_after(&mut paused, good, 25);
+    paused.need = Need::Here;
+    assert!(is_not_enough_after(&mut paused, good, 3), "{:?}", paused.said);
     // The second time it is believed later.
     assert!(is_not_enough_after(&mut plant, bad, 30));
     assert!(is_not_enough_after(&mut plant, good, 30));

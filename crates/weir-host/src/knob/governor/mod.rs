@@ -278,7 +278,7 @@ impl Governor {
     fn leave_to_guardian(&mut self) {
         self.is_back = true;
         if let Some(guardian) = self.guardian.take() {
-            guardian.leave_behind();
+            guardian.leave();
         }
     }
 

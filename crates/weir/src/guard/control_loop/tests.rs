@@ -590,6 +590,18 @@ fn a_step_that_is_refused_is_no_other_programs_change() {
 }
 
 #[test]
+fn an_error_that_lasts_is_told_once_in_each_wait() {
+    let mut stage = Stage::new(1, false);
+    stage.sample(&[set(20)]);
+    stage.done();
+    stage.knob.borrow_mut().refuses_steps = 8;
+    (0..10).for_each(|_| stage.sample(&[KEEP]));
+    assert_eq!(stage.control_loop.state(stage.now, 0).devices[0].totals.refused, 1);
+    (0..2).for_each(|_| stage.sample(&[KEEP]));
+    assert_eq!(stage.done(), ["set 20"], "after a second, not after a minute");
+}
+
+#[test]
 fn a_whole_share_is_no_decision() {
     let mut stage = Stage::new(1, true);
     for holds in [true, false] {

@@ -7,7 +7,7 @@ use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
 use weir_control::{Life, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::{Actuator, KnobError};
-use weir_host::{CgroupSight, CgroupWrites, Host, IoCgroup, Went};
+use weir_host::{CgroupSight, CgroupWrites, Host, IoCgroup};
 
 use super::pair::{End, Limits, Pair, Restored, TakePair};
 use crate::guard::exempt::{Exempt, accounts_of, shared_with};
@@ -91,9 +91,10 @@ impl Held {
             return false;
         }
         let now = self.group.written(host);
-        let is_elsewhere = is_elsewhere(number, now.as_ref(), before.as_ref());
+        let both = now.as_ref().zip(before.as_ref());
+        let has_left = both.is_some_and(|(now, before)| now.has_left(number, before));
         self.here = (now_ns, now);
-        is_elsewhere
+        has_left
     }
 
     /// Whether its writes can be paced.
@@ -161,7 +162,9 @@ impl Groups {
             let (_, here_ns) = self.others.entry(group.path().to_string()).or_insert_with(|| {
                 let written = group.written(rules.host);
                 let Some((before, here_ns)) = others.remove(group.path()) else { return (written, None) };
-                let is_elsewhere = is_elsewhere(number, written.as_ref(), before.as_ref());
+                let both = written.as_ref().zip(before.as_ref());
+                // Where nothing is known, nothing speaks against it.
+                let is_elsewhere = both.is_some_and(|(now, before)| now.is_elsewhere(number, before));
                 (written, if is_elsewhere { here_ns } else { Some(now_ns) })
             });
             // A bulk writer counts for every device on which it has a file open.
@@ -435,11 +438,6 @@ fn home_of(host: &Host, life: Life) -> Option<IoCgroup> {
 
 fn sentences(restored: Restored) -> Vec<String> {
     restored.unwrap_or_else(|error| vec![error.to_string()])
-}
-
-/// Whether a cgroup has written to other devices than this one in the meantime. Where nothing is known, nothing speaks against it.
-fn is_elsewhere(number: DeviceNumber, now: Option<&CgroupWrites>, before: Option<&CgroupWrites>) -> bool {
-    now.zip(before).is_some_and(|(now, before)| now.went(number, before) == Went::Elsewhere)
 }
 
 /// Whether somebody means this cgroup: a unit by its name, a path of the hierarchy with all below it.
