@@ -140,7 +140,8 @@ fn this_machine_is_read_without_complaint() {
     let parse_failures: Vec<&String> =
         conditions.unreadable.iter().filter(|s| s.contains(", line ")).collect();
     assert!(parse_failures.is_empty(), "{parse_failures:?}");
-    let load = host.sample(&found).since(&host.sample(&found));
+    let earlier = host.sample(&found);
+    let load = host.sample(&found).since(&earlier);
     assert_eq!(load.devices.len(), found.stack.len());
     assert!(
         host.target(Path::new("/proc/self/mountinfo")).unwrap().blind.iter().any(|s| s.starts_with("proc:"))

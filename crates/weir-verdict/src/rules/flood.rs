@@ -59,7 +59,7 @@ fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
         }
         Grade::Unknown => format!("Not graded: {share} remain, but the bulk writer caused little pressure."),
         _ => format!(
-            "{share} of the commits remain, {p99} (good: half of them, or p99 within 5 ms and none above 100 ms; fair: a fifth, or 20 ms and none of a second)."
+            "{share} of the commits remain, {p99} (good: half, or p99 within 5 ms and no pause; fair: a fifth, or 20 ms and no stall)."
         ),
     };
     Statement::new(text, vec![side_of(&worst.idle), side_of(&worst.flood)])
