@@ -70,6 +70,8 @@ pub(super) const SAME_KEY_MAX: usize = 1024;
 
 const EMPTY: Entry = Entry { at: 0, tag: 0, id: 0 };
 const SLOTS_MIN: usize = 256;
+/// Odd, and 2^64 over the golden ratio: multiples of it are spread evenly.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The bits of a tag that say by what.
 const BY: u32 = 0xf;
 
@@ -139,10 +141,12 @@ impl Index {
     #[inline(always)]
     fn home(&self, key: Key) -> usize {
         // A product of 128 bits, folded. Both factors are seeded, so that no recording can have sectors, nor devices, that all fall
-        // on one place. By what something is found does not matter, so that what goes on at its sector keeps its place.
+        // on one place. Of sectors in a row the folded products lie near to each other with one seed of two hundred: what follows is
+        // a product again. By what something is found does not matter, so that what goes on at its sector keeps its place.
         let device = u64::from(key.tag & !BY) << 32;
         let product = u128::from(key.at ^ self.seeds[0]) * u128::from(self.seeds[1] ^ device);
-        ((product as u64 ^ (product >> 64) as u64) >> self.shift) as usize
+        let folded = product as u64 ^ (product >> 64) as u64;
+        (folded.wrapping_mul(FACTOR) >> self.shift) as usize
     }
 
     #[inline(always)]
@@ -317,7 +321,6 @@ mod tests {
     /// Sectors that a hash without a seed would put on one place.
     #[test]
     fn chosen_sectors_spread_over_the_table() {
-        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let inverse = (0..6).fold(FACTOR, |x, _| x.wrapping_mul(2_u64.wrapping_sub(FACTOR.wrapping_mul(x))));
         assert_eq!(inverse.wrapping_mul(FACTOR), 1);
         let of_factor = |factor: u64| -> Vec<Key> {
@@ -336,7 +339,10 @@ mod tests {
             Key::of_sector(By::Start, 1, Direction::Write, sector)
         });
         let chosen = [1, 8, 1000, 1 << 40, 1 << 52, inverse].map(of_factor);
-        for keys in chosen.into_iter().chain([of_devices.collect(), of_bits.collect()]) {
+        let chosen: Vec<Vec<Key>> =
+            chosen.into_iter().chain([of_devices.collect(), of_bits.collect()]).collect();
+        // Each time with other seeds.
+        for keys in chosen.iter().cycle().take(40 * chosen.len()) {
             let mut index = Index::new();
             for (n, key) in keys.iter().enumerate() {
                 index.insert(*key, n as Id);

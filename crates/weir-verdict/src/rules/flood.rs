@@ -22,7 +22,9 @@ pub fn judge(view: &View) -> Option<Finding> {
     let changed = share > ANOTHER_MACHINE;
     let unclear = changed || !story.provoked && share >= GOOD_SHARE;
     let grade = if unclear { Grade::Unknown } else { grade_of(worst) };
-    let mut statements: Vec<Statement> = story.effects.iter().map(collapse).collect();
+    // What the summary says comes first.
+    let others = story.effects.iter().filter(|effect| effect.threads != worst.threads);
+    let mut statements: Vec<Statement> = std::iter::once(worst).chain(others).map(collapse).collect();
     statements.push(reason(grade, worst));
     statements.extend(pressure(view, story));
     let chosen = chosen_limit(story);

@@ -99,8 +99,8 @@ impl Premises {
         let closed = database::closed_to_writes(&mut connection).map_err(|e| asking(e, server))?;
         if let Some(why) = closed {
             let what = format!("{} is not written to: {why}", server.place);
-            let hint =
-                "name the primary; `weir db run` reads here with read_only and point_select".to_string();
+            let hint = "name the primary; `weir db run` takes reading scripts here (read_only, point_select)"
+                .to_string();
             return Err(Lacking { what, hint: Some(hint) }.into());
         }
         Ok((connection, exists))
