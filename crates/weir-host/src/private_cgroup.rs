@@ -51,11 +51,13 @@ impl CgroupWrites {
 
     /// Bytes to this device since then, and the most to any.
     fn since(&self, device: DeviceNumber, before: &CgroupWrites) -> (u64, u64) {
-        let since = |(device, now): (&DeviceNumber, &u64)| {
-            now.saturating_sub(before.0.get(device).copied().unwrap_or(0))
-        };
-        let here = self.0.get_key_value(&device).map_or(0, since);
-        (here, self.0.iter().map(since).max().unwrap_or(0))
+        let since = |device| self.to(device).saturating_sub(before.to(device));
+        (since(device), self.0.keys().copied().map(since).max().unwrap_or(0))
+    }
+
+    /// Bytes to a device.
+    fn to(&self, device: DeviceNumber) -> u64 {
+        self.0.get(&device).copied().unwrap_or(0)
     }
 }
 
@@ -176,7 +178,7 @@ impl CgroupSight {
         let stall_us = |name: &str| tree.parsed(&file(name), psi::parse).map_or(0, |p| p.full_total_us);
         let io = tree.parsed(&file("io.stat"), parse_io).ok();
         let now = Counts {
-            written_bytes: io.as_ref().map(|(written, _)| written.0.get(&self.device).copied().unwrap_or(0)),
+            written_bytes: io.as_ref().map(|(written, _)| written.to(self.device)),
             read_bytes: io.map_or(0, |(_, read)| read),
             memory_stall_us: stall_us("memory.pressure"),
             io_stall_us: stall_us("io.pressure"),

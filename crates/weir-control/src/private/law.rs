@@ -315,16 +315,22 @@ impl Law {
 
     /// The other limits may be why they keep their rate: that is tried ever more rarely.
     fn notice_enough(&mut self, at_ns: u64, kept: Kept) -> Option<Transition> {
-        self.enough_ns = match kept {
-            Kept::Good(_) if self.is_not_enough => self.enough_ns.or(Some(at_ns)),
-            Kept::Bad(_) => None,
-            _ => self.enough_ns.filter(|_| self.is_not_enough),
-        };
-        let wait_ns = TOO_MUCH_NS << self.not_enough.saturating_sub(1).min(HURTS_MOST);
-        if !matches!(kept, Kept::Good(_)) {
+        if !self.is_not_enough {
             return None;
         }
-        self.enough_ns.filter(|since_ns| at_ns >= since_ns + wait_ns)?;
+        match kept {
+            Kept::Good(_) => {}
+            Kept::Bad(_) => {
+                self.enough_ns = None;
+                return None;
+            }
+            Kept::Close(_) | Kept::Unknown => return None,
+        }
+        let since_ns = *self.enough_ns.get_or_insert(at_ns);
+        let wait_ns = TOO_MUCH_NS << self.not_enough.saturating_sub(1).min(HURTS_MOST);
+        if at_ns < since_ns + wait_ns {
+            return None;
+        }
         (self.enough_ns, self.least_ns, self.is_not_enough) = (None, None, false);
         Some(Transition::Enough)
     }

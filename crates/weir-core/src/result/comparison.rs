@@ -168,14 +168,14 @@ pub enum Significance {
 /// Compares B with A. `seed` drives the resamples: the same seed gives the same intervals.
 pub fn compare(a: &Record, b: &Record, seed: u64) -> Comparison {
     let (result_a, result_b) = (derive(a), derive(b));
-    let of =
-        |at: (usize, usize)| ((&a.jobs[at.0], &result_a.jobs[at.0]), (&b.jobs[at.1], &result_b.jobs[at.1]));
-    let pairs = pairs(a, b).into_iter().map(of);
+    let compared = |(of_a, of_b): (usize, usize)| {
+        compare_jobs((&a.jobs[of_a], &result_a.jobs[of_a]), (&b.jobs[of_b], &result_b.jobs[of_b]), seed)
+    };
     let (mut jobs, estimates): (Vec<JobComparison>, Vec<Vec<Option<Estimate>>>) =
-        pairs.map(|(a, b)| compare_jobs(a, b, seed)).unzip();
+        pairs(a, b).into_iter().map(compared).unzip();
     judge(&mut jobs, &estimates.concat());
     let workload_differences = workload_differences(a, b);
-    let mut warnings = warnings(a, b, &workload_differences);
+    let mut warnings = warnings(a, b, jobs.len(), &workload_differences);
     for (name, result) in [("A", &result_a), ("B", &result_b)] {
         let notes = result.jobs.iter().flat_map(|job| &job.notes).chain(&result.notes);
         let doubts = notes.filter(|n| DOUBTS.contains(&n.key.as_str()) || n.key == "ended-early");
@@ -358,14 +358,14 @@ pub fn workload_warnings(differences: &[Difference]) -> Vec<Note> {
     differ.then(|| Note { key: "workloads-differ".to_string(), text: text.to_string() }).into_iter().collect()
 }
 
-fn warnings(a: &Record, b: &Record, workload: &[Difference]) -> Vec<Note> {
+fn warnings(a: &Record, b: &Record, paired: usize, workload: &[Difference]) -> Vec<Note> {
     let mut warnings = workload_warnings(workload);
     let mut warn =
         |key: &str, text: &str| warnings.push(Note { key: key.to_string(), text: text.to_string() });
     if a.kind != b.kind {
         warn("kinds-differ", "the runs are of different kinds");
     }
-    if pairs(a, b).len() < a.jobs.len().max(b.jobs.len()) {
+    if paired < a.jobs.len().max(b.jobs.len()) {
         warn(
             "jobs-differ",
             "the runs have different jobs; the comparison omits those that the other run lacks",

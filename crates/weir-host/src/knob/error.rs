@@ -99,10 +99,10 @@ impl KnobError {
             KnobError::Held { unconfirmed: true, .. } => Some(
                 "`weir knobs confirm` keeps that change, `weir knobs rollback` takes it back".to_string(),
             ),
+            KnobError::Held { .. } => Some("wait for its end".to_string()),
             KnobError::NoGuardian(error) if error.raw_os_error() == Some(libc::EAGAIN) => {
                 Some("raise TasksMax of the service, or `ulimit -u`".to_string())
             }
-            KnobError::Held { .. } => Some("wait for its end".to_string()),
             KnobError::Refused { hint, .. } => hint.clone(),
             KnobError::NotTaken { reads, .. } => {
                 Some(format!("the kernel rounds or bounds it here: it would keep {reads}"))

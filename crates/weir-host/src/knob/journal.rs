@@ -18,8 +18,6 @@ use super::{KnobError, restore};
 use crate::error::HostError;
 use crate::host::Host;
 
-/// Whether somebody else uses a knob still is asked this often.
-const POLL: Duration = Duration::from_millis(100);
 /// The longest file of a journal: hundreds of knobs.
 const LONGEST_BYTES: u64 = 1 << 20;
 
@@ -66,6 +64,7 @@ impl Journal {
         patience: Duration,
         entry: impl Fn() -> Result<Entry, KnobError>,
     ) -> Result<(PathBuf, Entry), KnobError> {
+        const POLL: Duration = Duration::from_millis(100);
         let until = Instant::now() + patience;
         loop {
             match self.try_enter(host, knobs, Self::lock, Sync::Waits, &entry) {
@@ -175,11 +174,11 @@ impl Journal {
         let until = Instant::now() + patience;
         loop {
             match self.locked(libc::LOCK_EX | libc::LOCK_NB) {
-                Err(HostError::Io { error, .. })
-                    if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {}
                 Err(HostError::Io { path, error }) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let why = format!("another weir has had it for {} ms", patience.as_millis());
-                    return Err(HostError::io(&path, io::Error::new(io::ErrorKind::WouldBlock, why)));
+                    if Instant::now() >= until {
+                        let why = format!("another weir has had it for {} ms", patience.as_millis());
+                        return Err(HostError::io(&path, io::Error::new(io::ErrorKind::WouldBlock, why)));
+                    }
                 }
                 done => return done,
             }

@@ -12,6 +12,9 @@ const HOLD_SECONDS: f64 = 3600.0;
 /// No log is proposed beyond this: recovery after a crash reads it all.
 const LOG_MAX: f64 = 32.0 * 1_073_741_824.0;
 
+/// The size of one of the log's files, before MySQL 8.0.30 and in MariaDB.
+const LOG_FILE: &str = "innodb_log_file_size";
+
 pub(super) fn judge(view: &View) -> Option<Judged> {
     let (variable, capacity) = capacity(view)?;
     let age = view.vitals.checkpoint_age;
@@ -63,22 +66,21 @@ fn capacity(view: &View) -> Option<(&'static str, u64)> {
     if let Some(capacity) = view.size("innodb_redo_log_capacity") {
         return Some(("innodb_redo_log_capacity", capacity));
     }
-    Some(("innodb_log_file_size", view.size("innodb_log_file_size")? * files(view)))
+    Some((LOG_FILE, view.size(LOG_FILE)? * files(view, LOG_FILE)))
+}
+
+/// How many files of the variable's size the log is made of.
+fn files(view: &View, variable: &str) -> u64 {
+    let in_group = || view.size("innodb_log_files_in_group").unwrap_or(1).max(1);
+    if variable == LOG_FILE { in_group() } else { 1 }
 }
 
 fn evidence(view: &View, variable: &str, capacity: u64) -> Vec<Evidence> {
-    let files = if variable == "innodb_log_file_size" { files(view) } else { 1 };
-    let of = if files > 1 {
-        format!("{} × {files} files", Bytes(capacity / files))
-    } else {
-        Bytes(capacity).to_string()
+    let size = match files(view, variable) {
+        1 => Bytes(capacity).to_string(),
+        files => format!("{} × {files} files", Bytes(capacity / files)),
     };
-    vec![fact(variable, of)]
-}
-
-/// How many files of innodb_log_file_size the log is made of.
-fn files(view: &View) -> u64 {
-    view.size("innodb_log_files_in_group").unwrap_or(1).max(1)
+    vec![fact(variable, size)]
 }
 
 fn larger(view: &View, variable: &str, capacity: u64, hour: f64) -> Option<DbAdvice> {
@@ -88,9 +90,8 @@ fn larger(view: &View, variable: &str, capacity: u64, hour: f64) -> Option<DbAdv
         return None;
     }
     // MariaDB resizes its log at run time from 10.9 on; before, and in MySQL before 8.0.30, the file is made at a start.
-    let restart = variable == "innodb_log_file_size"
-        && !(view.is_mariadb() && is_at_least(&view.vitals.version, 10, 9));
-    let each = if variable == "innodb_log_file_size" { (gib << 30) / files(view) } else { gib << 30 };
+    let restart = variable == LOG_FILE && !(view.is_mariadb() && is_at_least(&view.vitals.version, 10, 9));
+    let each = (gib << 30) / files(view, variable);
     let value = if view.is_postgres() { format!("{gib}GB") } else { each.to_string() };
     let why = format!(
         "an hour of this load writes {} of log; checkpoints then come by time, and pages are written once instead of \

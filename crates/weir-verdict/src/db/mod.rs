@@ -20,7 +20,7 @@ use weir_core::target::{Conditions, Load};
 use weir_core::units::{Bytes, Nanos, megabytes_per_second, per_second};
 use weir_oltp::Dialect;
 use weir_oltp::limits::Counters;
-use weir_oltp::vitals::{Vitals, bytes};
+use weir_oltp::vitals::{Commits, Vitals, bytes};
 
 /// Value of [`Examination::schema`] and [`DbReport::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.db-doctor/1";
@@ -283,15 +283,12 @@ fn facts(view: &View) -> Vec<Fact> {
         (counters.page_reads, "page reads/s"),
         (counters.page_writes, "page writes/s"),
     ];
-    let mut load: Vec<String> = rates
-        .into_iter()
-        .filter_map(|(count, unit)| Some(format!("{} {unit}", per_second(vitals.per_second(count?)))))
-        .collect();
-    if let Some(commits) = vitals.commits() {
-        let rate = |count| per_second(vitals.per_second(count));
-        let of = span(commits.least as f64, commits.most as f64, &[rate(commits.least), rate(commits.most)]);
-        load.insert(0, format!("{of} transactions/s"));
-    }
+    let rate = |count| per_second(vitals.per_second(count));
+    let transactions = vitals.commits().map(|Commits { least, most }| {
+        format!("{} transactions/s", span(least as f64, most as f64, &[rate(least), rate(most)]))
+    });
+    let others = rates.into_iter().filter_map(|(count, unit)| Some(format!("{} {unit}", rate(count?))));
+    let mut load: Vec<String> = transactions.into_iter().chain(others).collect();
     load.extend(counters.log_bytes.map(|n| format!("log {}", megabytes_per_second(vitals.per_second(n)))));
     rows.push(row(
         "its load",

@@ -204,10 +204,14 @@ mod tests {
     use crate::from_record;
     use crate::notes::StepKind;
     use crate::synthetic::{Behaviour, Lab};
-    use weir_core::result::record::Class;
+    use weir_core::result::record::{Class, Record};
 
     /// Commits of this latency in each step, as often as that allows.
     fn report(product: Product, usual_ns: u64, rates: &[(&str, f64)]) -> DoctorReport {
+        from_record(&record(product, usual_ns, rates)).unwrap()
+    }
+
+    fn record(product: Product, usual_ns: u64, rates: &[(&str, f64)]) -> Record {
         let mut lab = Lab::new();
         lab.notes.product = Some(product);
         for step in product.steps() {
@@ -218,7 +222,7 @@ mod tests {
         }
         let mut record = lab.record(Vec::new());
         record.jobs.iter_mut().for_each(|job| job.job.read_percent = 0.0);
-        from_record(&record).unwrap()
+        record
     }
 
     #[test]
@@ -263,15 +267,8 @@ mod tests {
     /// To a p99 a stall of a second is no more than one slow operation.
     #[test]
     fn storage_that_stalled_is_not_good() {
-        let mut lab = Lab::new();
-        lab.notes.product = Some(Product::Etcd);
-        for step in Product::Etcd.steps() {
-            let how = Behaviour { iops: 1000.0, usual_ns: 1_000_000, slow_ns: 1_000_000 };
-            lab.step(step.id, StepKind::Product, Class::Commit, (4 << 20, 1, 1), &how);
-        }
-        let mut record = lab.record(Vec::new());
+        let mut record = record(Product::Etcd, 1_000_000, &[]);
         for job in &mut record.jobs {
-            job.job.read_percent = 0.0;
             job.classes.values_mut().for_each(|class| class.latency.record(2_000_000_000));
         }
         let report = from_record(&record).unwrap();
@@ -287,13 +284,7 @@ mod tests {
     /// The user ended it before anything was counted.
     #[test]
     fn a_step_that_hardly_ran_is_not_judged() {
-        let mut lab = Lab::new();
-        lab.notes.product = Some(Product::Etcd);
-        for step in Product::Etcd.steps() {
-            let how = Behaviour { iops: 1000.0, usual_ns: 1_000_000, slow_ns: 1_000_000 };
-            lab.step(step.id, StepKind::Product, Class::Commit, (4 << 20, 1, 1), &how);
-        }
-        let mut record = lab.record(Vec::new());
+        let mut record = record(Product::Etcd, 1_000_000, &[]);
         for job in &mut record.jobs {
             (job.elapsed_ns, job.classes) = (1, Default::default());
             job.intervals.clear();

@@ -40,8 +40,7 @@ fn is_estimate(at: &str) -> bool {
 }
 
 fn is_near(old: &serde_json::Number, new: &serde_json::Number) -> bool {
-    let ratio = |new: f64, old: f64| (new / old - 1.0).abs() < 0.06;
-    new.as_f64().zip(old.as_f64()).is_some_and(|(new, old)| ratio(new, old))
+    new.as_f64().zip(old.as_f64()).is_some_and(|(new, old)| (new / old - 1.0).abs() < 0.06)
 }
 
 /// Sentences may be worded anew; names and keys may not.

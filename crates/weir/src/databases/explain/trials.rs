@@ -30,12 +30,11 @@ impl Trials<'_> {
     /// A run by itself. One that ended in an error is no run.
     pub fn plain(&self, spec: &OltpSpec, server: &Server) -> Result<OltpRecord> {
         let servers = std::slice::from_ref(server);
-        let record = run(spec, servers, &options(), &mut Silent, self.stop);
-        let record = record.map_err(|error| wrong(error, server))?;
-        record
-            .error
-            .as_ref()
-            .map_or(Ok(()), |error| Err(anyhow::anyhow!("running transactions: {error}")))?;
+        let ran = run(spec, servers, &options(), &mut Silent, self.stop);
+        let record = ran.map_err(|error| wrong(error, server))?;
+        if let Some(error) = &record.error {
+            anyhow::bail!("running transactions: {error}");
+        }
         Ok(record)
     }
 }
