@@ -254,13 +254,13 @@ scenario_gauntlet() { # cells drawn at random, bulk in a cgroup of its own; arg=
 }
 
 # With gauntlet=yes clock=virtual memory=4000 time=7200. FOLDER/gauntlet.err grows as it measures.
-scenario_private_cells() { # the same on disks of the cells' own speeds, in memory; arg=OPTIONS;OF;THE;GAUNTLET
+scenario_drawn_cells() { # cells drawn at random on disks of their own speeds, in memory; arg=OPTIONS;OF;THE;GAUNTLET
   mkdir /sys/fs/cgroup/db
   echo $$ >/sys/fs/cgroup/db/cgroup.procs
   echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
   modprobe nbd nbds_max=1
   # shellcheck disable=SC2046
-  python3 /repository/bench/guard/gauntlet --on slowdisk --size 1500 --quick --bulk-in cgroup --weir /bin/weir --json /out/gauntlet.json \
+  python3 /repository/bench/guard/gauntlet --on slowdisk --size 1500 --quick --weir /bin/weir --json /out/gauntlet.json \
     --log /host/guard.log $(echo "$1" | tr ';' ' ') 2>/host/gauntlet.err
 }
 
