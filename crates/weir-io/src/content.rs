@@ -6,7 +6,7 @@ use weir_core::result::record::VerifyRecord;
 use weir_core::stats::random::mix64;
 use weir_core::workload::data;
 use weir_core::workload::rng::Rng;
-use weir_core::workload::spec::Data;
+use weir_core::workload::spec::{Data, Target};
 use weir_core::workload::stream::Layout;
 use weir_core::workload::verify::{self, Expected, Finding, GenerationMap, ReadTicket};
 use weir_core::workload::{Job, Op, OpKind};
@@ -40,7 +40,9 @@ impl Content {
     pub fn shared(job: &Job, file_bytes: &[u64]) -> Generations {
         let layout = Layout { file_bytes: file_bytes.to_vec() };
         let run_id = mix64(now_ns() ^ u64::from(std::process::id()) << 40);
-        job.verify.then(|| Arc::new(GenerationMap::new(run_id, &layout, job.block.smallest(), 0)))
+        // A file or device that others named may have been written from another beginning, and by runs that were killed.
+        let own = matches!(job.target, Target::Files { .. });
+        job.verify.then(|| Arc::new(GenerationMap::new(run_id, &layout, job.block.smallest(), own)))
     }
 
     /// The content of one thread.
@@ -129,7 +131,8 @@ impl Check {
 /// Checks one block and counts what it shows.
 pub fn judge(found: &mut VerifyRecord, block: &[u8], expected: &Expected) {
     let verdict = verify::check(block, expected);
-    if expected.lowest == 0 && verdict.is_ok() && !verify::is_sealed(block) {
+    let is_earlier = expected.earlier_whole && verify::is_sealed(block);
+    if expected.lowest == 0 && verdict.is_ok() && !is_earlier {
         found.unwritten += 1;
         return;
     }

@@ -52,8 +52,6 @@ struct Slot {
     step_ns: u64,
     /// The write of a commit is done and its sync is under way.
     syncing: bool,
-    /// Both steps of the commit were handed over together.
-    linked: bool,
 }
 
 /// One thread at work.
@@ -116,7 +114,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         let job = &shared.job;
         let depth = counters.started_ns.len() as u32;
         let empty = Op { kind: OpKind::Read, then: Then::Nothing, file: 0, len: 0, offset: 0, at_ns: 0 };
-        let slot = Slot { op: empty, start_ns: 0, step_ns: 0, syncing: false, linked: false };
+        let slot = Slot { op: empty, start_ns: 0, step_ns: 0, syncing: false };
         let open_loop = job.is_open_loop();
         let min_reap = if open_loop { 1 } else { crate::engine::batch_for(depth) };
         Worker {
@@ -287,14 +285,8 @@ impl<'a, E: Engine> Worker<'a, E> {
         self.in_flight += 1;
         self.counters.started_ns[slot as usize].store(start_ns, Relaxed);
         self.counters.in_flight.store(self.in_flight, Relaxed);
-        let linked = match op.then {
-            Then::Commit(mode) if mode != SyncMode::RwfDsync => self.engine.push_commit(&step, mode),
-            _ => false,
-        };
-        if !linked {
-            self.engine.push(&step);
-        }
-        self.slots[slot as usize] = Slot { op, start_ns, step_ns: start_ns, syncing: false, linked };
+        self.engine.push(&step);
+        self.slots[slot as usize] = Slot { op, start_ns, step_ns: start_ns, syncing: false };
     }
 
     fn note_intended(&self, delay_ns: u64) {
@@ -311,7 +303,7 @@ impl<'a, E: Engine> Worker<'a, E> {
     #[inline(always)]
     fn finish(&mut self, done: Done, now: u64) {
         let mut slot = self.slots[done.slot as usize];
-        let step_is_sync = slot.syncing || done.second || matches!(slot.op.kind, OpKind::Sync(_));
+        let step_is_sync = slot.syncing || matches!(slot.op.kind, OpKind::Sync(_));
         if done.result < 0 || (!step_is_sync && done.result as u32 != slot.op.len) {
             return self.finish_badly(done, slot, step_is_sync);
         }
@@ -331,10 +323,7 @@ impl<'a, E: Engine> Worker<'a, E> {
                     slot.step_ns = now;
                     slot.syncing = true;
                     self.slots[done.slot as usize] = slot;
-                    if !slot.linked {
-                        self.push_sync(&slot.op, done.slot, mode);
-                    }
-                    return;
+                    return self.push_sync(&slot.op, done.slot, mode);
                 }
                 Then::Nothing if durable => self.record_commit(&slot, now),
                 Then::Nothing => {}
@@ -368,23 +357,14 @@ impl<'a, E: Engine> Worker<'a, E> {
         self.latency_ns = self.latency_ns - self.latency_ns / 32 + latency_ns / 32;
     }
 
-    fn finish_badly(&mut self, done: Done, mut slot: Slot, step_is_sync: bool) {
-        let cancelled = done.result == -libc::ECANCELED && slot.linked && done.second;
-        if !cancelled {
-            let class = match slot.op.kind {
-                _ if step_is_sync => Class::Sync,
-                OpKind::Read => Class::Read,
-                _ => Class::Write,
-            };
-            self.counters.class(class).record_error();
-            self.fail(self.describe_failure(&slot.op, done.result, step_is_sync));
-        }
-        if slot.linked && !done.second {
-            // The linked sync still reports (as cancelled): the slot stays in use until then.
-            slot.syncing = true;
-            self.slots[done.slot as usize] = slot;
-            return;
-        }
+    fn finish_badly(&mut self, done: Done, slot: Slot, step_is_sync: bool) {
+        let class = match slot.op.kind {
+            _ if step_is_sync => Class::Sync,
+            OpKind::Read => Class::Read,
+            _ => Class::Write,
+        };
+        self.counters.class(class).record_error();
+        self.fail(self.describe_failure(&slot.op, done.result, step_is_sync));
         self.release(done.slot, 0);
     }
 

@@ -314,20 +314,23 @@ pub enum Data {
 }
 
 impl BlockSize {
+    /// All sizes, in bytes.
+    pub fn sizes(&self) -> impl Iterator<Item = u64> + '_ {
+        let (fixed, split) = match self {
+            BlockSize::Fixed(size) => (Some(size.0), &[][..]),
+            BlockSize::Split(sizes) => (None, &sizes[..]),
+        };
+        fixed.into_iter().chain(split.iter().map(|(size, _)| size.0))
+    }
+
     /// The smallest size, to which offsets are aligned.
     pub fn smallest(&self) -> u64 {
-        match self {
-            BlockSize::Fixed(size) => size.0,
-            BlockSize::Split(sizes) => sizes.iter().map(|(size, _)| size.0).min().unwrap_or(0),
-        }
+        self.sizes().min().unwrap_or(0)
     }
 
     /// The largest size, which buffers must hold.
     pub fn largest(&self) -> u64 {
-        match self {
-            BlockSize::Fixed(size) => size.0,
-            BlockSize::Split(sizes) => sizes.iter().map(|(size, _)| size.0).max().unwrap_or(0),
-        }
+        self.sizes().max().unwrap_or(0)
     }
 }
 

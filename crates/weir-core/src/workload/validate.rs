@@ -261,6 +261,11 @@ fn engine(job: &Job) -> Result<(), SpecError> {
         "add direct, or leave out iopoll",
     )?;
     fail_if(
+        job.iopoll && job.sync.every > 0 && job.sync.mode != SyncMode::RwfDsync,
+        || "iopoll: the kernel takes no fsync through a polled ring".into(),
+        "take the sync mode rwf-dsync, or leave out iopoll",
+    )?;
+    fail_if(
         job.direct && engine == EngineKind::Mmap,
         || "mmap goes through the page cache and cannot be direct".into(),
         "take another engine, or direct=false",

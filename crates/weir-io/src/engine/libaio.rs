@@ -136,7 +136,7 @@ impl Libaio {
                 Some(code) => {
                     // SAFETY: the pointer is to a live control block of ours.
                     let slot = unsafe { (*self.queued[first]).data } as u32;
-                    self.finished.push(Done { slot, second: false, result: -code });
+                    self.finished.push(Done { slot, result: -code });
                     first += 1;
                 }
                 None => return Err(error),
@@ -186,7 +186,7 @@ impl Libaio {
                 let events = base.cast::<u8>().add(ring.header_bytes as usize).cast::<Event>();
                 *events.add(head as usize)
             };
-            done.push(Done { slot: event.data as u32, second: false, result: event.result as i32 });
+            done.push(Done { slot: event.data as u32, result: event.result as i32 });
             head = if head + 1 >= ring.slots { 0 } else { head + 1 };
             taken += 1;
         }
@@ -217,7 +217,7 @@ impl Libaio {
             return if error.kind() == io::ErrorKind::Interrupted { Ok(0) } else { Err(error) };
         }
         let finished = self.events[..got as usize].iter();
-        done.extend(finished.map(|e| Done { slot: e.data as u32, second: false, result: e.result as i32 }));
+        done.extend(finished.map(|e| Done { slot: e.data as u32, result: e.result as i32 }));
         Ok(got as u32)
     }
 }
@@ -234,7 +234,7 @@ impl Engine for Libaio {
             Action::Sync(SyncMode::SyncFileRange) => {
                 // Native AIO has no such command: carried out on the spot.
                 let result = sync_now(fd, SyncMode::SyncFileRange, step.offset, step.len);
-                self.finished.push(Done { slot: step.slot, second: false, result });
+                self.finished.push(Done { slot: step.slot, result });
                 return;
             }
             Action::Sync(_) => (CMD_FDSYNC, 0),

@@ -205,7 +205,7 @@ impl Engine for Mmap {
             }
             _ => self.carry_out(step),
         };
-        self.finished = Some(Done { slot: step.slot, second: false, result });
+        self.finished = Some(Done { slot: step.slot, result });
     }
 
     fn reap(&mut self, _wait: Wait, done: &mut Vec<Done>) -> io::Result<()> {

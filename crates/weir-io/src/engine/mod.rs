@@ -48,8 +48,6 @@ pub enum Action {
 pub struct Done {
     /// The step's slot.
     pub slot: u32,
-    /// Whether this is the sync of a pair given to [`Engine::push_commit`].
-    pub second: bool,
     /// Bytes moved, or a negative errno.
     pub result: i32,
 }
@@ -69,12 +67,6 @@ pub struct Wait {
 pub trait Engine {
     /// Takes a step: queues it, or, in a synchronous engine, carries it out.
     fn push(&mut self, step: &Step);
-
-    /// Takes a write and the sync that follows it as one linked pair, if the engine can; the sync's completion
-    /// comes with `second` set. `false`: the caller pushes the sync itself when the write is done.
-    fn push_commit(&mut self, _write: &Step, _mode: SyncMode) -> bool {
-        false
-    }
 
     /// Submits what is queued, waits as asked, and appends what has finished.
     fn reap(&mut self, wait: Wait, done: &mut Vec<Done>) -> io::Result<()>;
@@ -186,7 +178,7 @@ mod tests {
     #[test]
     fn what_was_handed_over_earlier_did_not_finish_in_the_submitting_call() {
         let done = |slots: &[u32]| -> Vec<Done> {
-            slots.iter().map(|&slot| Done { slot, second: false, result: 0 }).collect()
+            slots.iter().map(|&slot| Done { slot, result: 0 }).collect()
         };
         let mut latest = Latest::new(4);
         // (handed over, finished then, of these the first)

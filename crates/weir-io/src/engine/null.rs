@@ -19,7 +19,7 @@ impl Engine for Null {
             Action::Sync(_) => 0,
             Action::Read | Action::Write | Action::WriteDurable => step.len as i32,
         };
-        self.finished.push(Done { slot: step.slot, second: false, result });
+        self.finished.push(Done { slot: step.slot, result });
     }
 
     #[inline(always)]

@@ -38,7 +38,7 @@ impl Engine for Psync {
             }
             Action::Sync(mode) => sync_now(fd, mode, step.offset, step.len),
         };
-        self.finished = Some(Done { slot: step.slot, second: false, result });
+        self.finished = Some(Done { slot: step.slot, result });
     }
 
     #[inline(always)]

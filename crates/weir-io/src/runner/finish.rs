@@ -14,6 +14,7 @@ use super::job::RunningJob;
 use super::readback::read_back;
 use super::sampler::{start_delays, totals};
 use super::seen::Scalars;
+use crate::stop::Stop;
 use crate::sys::clock::now_ns;
 use crate::sys::file;
 
@@ -21,7 +22,7 @@ use crate::sys::file;
 const INLINE_SHARE: f64 = 0.9;
 
 /// Joins the threads and writes the record.
-pub fn record(mut job: RunningJob) -> JobRecord {
+pub fn record(mut job: RunningJob, stop: &Stop) -> JobRecord {
     job.join();
     let last_ns = job.counters.iter().map(|c| c.last_ns.load(Relaxed)).max().unwrap_or(0);
     let elapsed_ns = elapsed_ns(&job, last_ns);
@@ -30,14 +31,15 @@ pub fn record(mut job: RunningJob) -> JobRecord {
     if let Some(failed) = final_sync.as_ref().and_then(|sync| sync.error.clone()) {
         error.get_or_insert(failed);
     }
-    let verify = verify(&job, &mut error);
+    let mut notes = notes(&job);
+    let verify = verify(&job, stop, &mut notes, &mut error);
     JobRecord {
         elapsed_ns,
         classes: classes(&job),
         threads: job.counters.iter().map(|c| c.record()).collect(),
         lateness: lateness(&job, last_ns),
         cpu: cpu(&job),
-        notes: notes(&job),
+        notes,
         engine: engine(&job, elapsed_ns),
         verify,
         intervals: job.seen.intervals.take(),
@@ -197,7 +199,12 @@ fn notes(job: &RunningJob) -> Vec<Note> {
 }
 
 /// What the threads found, and what reading everything back finds.
-fn verify(job: &RunningJob, error: &mut Option<String>) -> Option<VerifyRecord> {
+fn verify(
+    job: &RunningJob,
+    stop: &Stop,
+    notes: &mut Vec<Note>,
+    error: &mut Option<String>,
+) -> Option<VerifyRecord> {
     if !job.shared.job.verify {
         return None;
     }
@@ -211,11 +218,15 @@ fn verify(job: &RunningJob, error: &mut Option<String>) -> Option<VerifyRecord> 
         total.misplaced += end.verify.misplaced;
         total.examples.extend_from_slice(&end.verify.examples);
     }
-    if error.is_none()
-        && !job.seen.abandoned
-        && let Err(failure) = read_back(job, &mut total)
-    {
-        error.get_or_insert(failure);
+    if error.is_none() && !job.seen.abandoned {
+        match read_back(job, stop, &mut total) {
+            Ok(true) => {}
+            Ok(false) => notes.push(Note {
+                key: "not-read-back".to_string(),
+                text: "a signal came: not all blocks that were written were read back".to_string(),
+            }),
+            Err(failure) => *error = Some(failure),
+        }
     }
     total.examples.truncate(8);
     Some(total)

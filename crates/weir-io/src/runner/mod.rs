@@ -173,5 +173,5 @@ fn run_group(
         job.go(epoch_ns);
     }
     sampler::watch(&mut jobs, first_index, options, observer, stop);
-    Ok(jobs.into_iter().map(finish::record).collect())
+    Ok(jobs.into_iter().map(|job| finish::record(job, stop)).collect())
 }

@@ -65,12 +65,9 @@ fn open_error(job: &Job, path: &Path, error: io::Error) -> IoError {
 /// Refuses block sizes that the device under an O_DIRECT file cannot take.
 fn check_alignment(job: &Job, path: &Path, file: &File) -> Result<(), IoError> {
     let Some(alignment) = direct_alignment(file) else { return Ok(()) };
-    let block = job.block.smallest();
-    if block.is_multiple_of(alignment) {
-        return Ok(());
-    }
+    let Some(block) = job.block.sizes().find(|size| !size.is_multiple_of(alignment)) else { return Ok(()) };
     Err(IoError::usage(format!(
-        "{}: O_DIRECT needs multiples of {alignment} bytes here, and the block size is {block} bytes",
+        "{}: O_DIRECT needs multiples of {alignment} bytes here, and a block has {block} bytes",
         path.display()
     ))
     .hint(format!("use --block {alignment} or a multiple of it, or add --direct=false")))

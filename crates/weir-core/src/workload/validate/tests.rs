@@ -54,6 +54,15 @@ fn impossible_combinations_are_refused() {
             Job { iopoll: true, engine: EngineKind::IoUring, direct: false, ..writer() },
             "iopoll needs O_DIRECT",
         ),
+        (
+            Job {
+                iopoll: true,
+                engine: EngineKind::IoUring,
+                sync: sync(SyncMode::Fdatasync),
+                ..writer()
+            },
+            "takes no fsync",
+        ),
         (Job { direct: true, ..mmap() }, "mmap goes through the page cache"),
         (Job { engine: EngineKind::Null, ..writer() }, "the null target belong together"),
         (Job { target: null(), ..writer() }, "the null target belong together"),
@@ -89,6 +98,7 @@ fn possible_combinations_are_admitted() {
         Job { sync: dsync, ..libaio.clone() },
         Job { verify: true, ..libaio },
         Job { engine: EngineKind::IoUring, iopoll: true, depth: 128, ..writer() },
+        Job { engine: EngineKind::IoUring, iopoll: true, sync: dsync, ..writer() },
         Job {
             engine: EngineKind::Null,
             depth: 128,

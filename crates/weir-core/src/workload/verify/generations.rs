@@ -13,6 +13,7 @@ pub struct GenerationMap {
     first_block: Vec<usize>,
     /// Twice the completed generation, plus 1 while the next one is in flight.
     states: Vec<AtomicU32>,
+    earlier_whole: bool,
 }
 
 /// What was known when a read was issued.
@@ -23,17 +24,16 @@ pub struct ReadTicket {
 }
 
 impl GenerationMap {
-    /// A map over files of these sizes in blocks of `block_bytes`. `first` is the generation that all blocks hold:
-    /// 1 where the files were written with sealed blocks of generation 1 beforehand, 0 where they may hold anything.
-    pub fn new(run_id: u64, layout: &Layout, block_bytes: u64, first: u32) -> GenerationMap {
+    /// A map over files of these sizes in blocks of `block_bytes`, for [`Expected::earlier_whole`].
+    pub fn new(run_id: u64, layout: &Layout, block_bytes: u64, earlier_whole: bool) -> GenerationMap {
         let mut blocks = 0;
         let mut first_block = Vec::with_capacity(layout.file_bytes.len());
         for bytes in &layout.file_bytes {
             first_block.push(blocks);
             blocks += (bytes / block_bytes) as usize;
         }
-        let states = (0..blocks).map(|_| AtomicU32::new(2 * first)).collect();
-        GenerationMap { run_id, block_bytes, first_block, states }
+        let states = (0..blocks).map(|_| AtomicU32::new(0)).collect();
+        GenerationMap { run_id, block_bytes, first_block, states, earlier_whole }
     }
 
     /// The block of a file at an offset in bytes, as blocks are sealed and checked.
@@ -77,6 +77,7 @@ impl GenerationMap {
             lowest: u64::from(ticket.state / 2),
             highest: u64::from(state.div_ceil(2)),
             overlapped: state != ticket.state || state % 2 == 1,
+            earlier_whole: self.earlier_whole,
         }
     }
 }
@@ -93,20 +94,20 @@ mod tests {
     #[test]
     fn reads_may_find_what_was_complete_or_in_flight() {
         let layout = Layout { file_bytes: vec![8192, 4096 * 3] };
-        let map = GenerationMap::new(7, &layout, 4096, 1);
+        let map = GenerationMap::new(7, &layout, 4096, false);
         let idle = map.begin_read(1, 8192);
-        assert_eq!(range(&map, idle), (1, 1, false));
-        assert_eq!(map.begin_write(1, 8192), Some(2));
+        assert_eq!(range(&map, idle), (0, 0, false));
+        assert_eq!(map.begin_write(1, 8192), Some(1));
         assert_eq!(map.begin_write(1, 8192), None, "one write of a block at a time");
-        assert_eq!(map.begin_write(1, 4096), Some(2), "other blocks are free");
+        assert_eq!(map.begin_write(1, 4096), Some(1), "other blocks are free");
         let during = map.begin_read(1, 8192);
-        assert_eq!(range(&map, idle), (1, 2, true));
+        assert_eq!(range(&map, idle), (0, 1, true));
         map.end_write(1, 8192);
-        assert_eq!(range(&map, during), (1, 2, true));
-        assert_eq!(map.begin_write(1, 8192), Some(3));
+        assert_eq!(range(&map, during), (0, 1, true));
+        assert_eq!(map.begin_write(1, 8192), Some(2));
         map.end_write(1, 8192);
-        assert_eq!(range(&map, during), (1, 3, true));
+        assert_eq!(range(&map, during), (0, 2, true));
         let after = map.begin_read(1, 8192);
-        assert_eq!(range(&map, after), (3, 3, false));
+        assert_eq!(range(&map, after), (2, 2, false));
     }
 }

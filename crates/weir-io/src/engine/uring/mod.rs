@@ -28,8 +28,6 @@ const PROBE_BYTES: usize = 4096;
 /// How often its completion is asked for, and how long between.
 const PROBE_REAPS: u32 = 1000;
 const PROBE_PAUSE: Duration = Duration::from_micros(100);
-/// Marks the sync of a linked pair in a completion's user data.
-const SECOND: u64 = 1 << 32;
 
 /// The engine over one ring.
 pub struct Uring {
@@ -203,7 +201,7 @@ impl Uring {
     #[inline(always)]
     fn drain(&mut self, done: &mut Vec<Done>) -> u32 {
         let count = self.ring.drain(|c| {
-            done.push(Done { slot: c.user_data as u32, second: c.user_data & SECOND != 0, result: c.result });
+            done.push(Done { slot: c.user_data as u32, result: c.result });
         });
         self.in_flight -= count;
         count
@@ -213,8 +211,7 @@ impl Uring {
 /// Tries each rung of the ladder until the kernel takes one.
 fn climb_down(setup: &Setup<'_>, describes: &mut EngineRecord) -> io::Result<Ring> {
     let always = sys::SETUP_CQSIZE | sys::SETUP_CLAMP | if setup.iopoll { sys::SETUP_IOPOLL } else { 0 };
-    // A linked commit takes two entries.
-    let entries = (setup.depth * 2).next_power_of_two();
+    let entries = setup.depth.next_power_of_two();
     let mut last = io::Error::from_raw_os_error(libc::EINVAL);
     for rung in LADDER {
         let names = || rung.iter().map(|(_, name)| (*name).to_string());
@@ -258,18 +255,6 @@ impl Engine for Uring {
         self.ring.push(submission);
         self.latest.push(step.slot);
         self.in_flight += 1;
-    }
-
-    fn push_commit(&mut self, write: &Step, mode: SyncMode) -> bool {
-        let mut first = self.submission(write);
-        first.flags |= sys::SQE_LINK;
-        let mut second = self.submission(&Step { action: Action::Sync(mode), ..*write });
-        second.user_data |= SECOND;
-        self.ring.push(first);
-        self.ring.push(second);
-        self.latest.push(write.slot);
-        self.in_flight += 2;
-        true
     }
 
     #[inline(always)]

@@ -148,8 +148,12 @@ impl Ring {
             timespec: timespec.as_ref().map_or(0, |t| std::ptr::from_ref(t) as u64),
             ..WaitArgument::default()
         };
-        let extended =
-            min > 0 && self.has(sys::FEAT_EXT_ARG) && (argument.timespec != 0 || argument.min_wait_us != 0);
+        // Linux 5.10 waits in this call without a limit; there the wait for a time comes after it.
+        let (min, wait_after) = match timeout_ns {
+            Some(ns) if min > 0 && !self.has(sys::FEAT_EXT_ARG) => (0, Some(ns)),
+            _ => (min, None),
+        };
+        let extended = min > 0 && (argument.timespec != 0 || argument.min_wait_us != 0);
         let mut flags = self.enter_flags | if get_events { sys::ENTER_GETEVENTS } else { 0 };
         if extended {
             flags |= sys::ENTER_EXT_ARG;
@@ -164,8 +168,31 @@ impl Ring {
                 },
             }
             if self.queued == 0 {
-                return Ok(());
+                break;
             }
+        }
+        match wait_after {
+            Some(ns) => self.wait_for_one(ns),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the ring holds a completion, for so long at most. A polled ring finds none by itself: its owner
+    /// enters again.
+    fn wait_for_one(&self, timeout_ns: u64) -> io::Result<()> {
+        if self.params.flags & sys::SETUP_IOPOLL != 0 {
+            return Ok(());
+        }
+        let mut ring = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
+        let timeout = libc::timespec {
+            tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
+        };
+        // SAFETY: one descriptor and a time, both live during the call; no signal mask.
+        let status = unsafe { libc::ppoll(&raw mut ring, 1, &raw const timeout, std::ptr::null()) };
+        match io::Error::last_os_error() {
+            error if status < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -191,5 +218,28 @@ impl Ring {
         // SAFETY: as above.
         unsafe { (*head_counter).store(head, Ordering::Release) };
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// A ring that waits as on Linux 5.10, whether or not this kernel knows better.
+    #[test]
+    fn a_wait_for_a_time_ends_without_the_extended_argument() {
+        let mut ring = Ring::new(4, 0).unwrap();
+        ring.params.features &= !(sys::FEAT_EXT_ARG | sys::FEAT_MIN_TIMEOUT);
+        let begun = Instant::now();
+        ring.enter(1, true, Some(20_000_000), 0).unwrap();
+        assert!(begun.elapsed() >= Duration::from_millis(20) && ring.drain(|_| {}) == 0);
+        ring.push(Submission { user_data: 7, ..Submission::default() });
+        let begun = Instant::now();
+        ring.enter(1, true, Some(60_000_000_000), 0).unwrap();
+        let mut done = Vec::new();
+        ring.drain(|completion| done.push(completion.user_data));
+        assert_eq!(done, [7], "after {:?}", begun.elapsed());
     }
 }

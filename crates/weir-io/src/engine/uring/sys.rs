@@ -34,7 +34,6 @@ pub const OP_READ: u8 = 22;
 pub const OP_WRITE: u8 = 23;
 
 pub const SQE_FIXED_FILE: u8 = 1 << 0;
-pub const SQE_LINK: u8 = 1 << 2;
 pub const FSYNC_DATASYNC: u32 = 1;
 
 /// `struct io_uring_sqe`, as far as it is used here.
