@@ -27,7 +27,7 @@ pub use output::Output;
 pub use owner::{
     Distrust, lasting_chain, owned, owned_at, owned_chain, steady_folder, trusted, trusted_chain,
 };
-pub use private::Private;
+pub use private::{Abandoned, Private};
 pub use replace::Fresh;
 pub use root::Root;
 pub use stranger::{Facts, facts_unasked, text_of_task};

@@ -1,6 +1,7 @@
 //! Folders of weir's own in folders of anybody, and the proof that a folder is one.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -29,6 +30,28 @@ pub struct Private {
     name: OsString,
     lock: File,
     kept: bool,
+}
+
+/// A folder that nobody uses any more, called as weir calls its own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Abandoned {
+    /// Its path.
+    pub path: PathBuf,
+    /// Whether it is gone now. One that stays belongs to the caller, but is not proven to be weir's.
+    pub removed: bool,
+}
+
+impl fmt::Display for Abandoned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        if self.removed {
+            return write!(f, "removed {path}, left by a killed run");
+        }
+        write!(
+            f,
+            "{path} is called like a folder of weir's, but no marker proves it: remove it if nobody needs it"
+        )
+    }
 }
 
 impl Private {
@@ -80,19 +103,26 @@ impl Private {
         remove(&self.parent, &self.dir, &self.name)
     }
 
-    /// Removes the folders of this kind in `parent` whose makers live no more, and returns their paths. A folder that
-    /// is not proven to be weir's stays: see [`Private::prove`].
-    pub fn remove_abandoned(parent: &Dir, kind: &str) -> Vec<PathBuf> {
+    /// Removes the folders of this kind in `parent` whose makers live no more. A folder of the caller's that is not proven
+    /// to be weir's stays, see [`Private::prove`], and is among the answers.
+    pub fn remove_abandoned(parent: &Dir, kind: &str) -> Vec<Abandoned> {
         let Ok(names) = parent.names() else { return Vec::new() };
         let alike = names.flatten().filter(|name| is_name(name, kind));
-        let gone = alike.filter(|name| match Private::prove(parent, name, kind) {
-            Ok(mut proven) => {
-                proven.kept = true;
-                remove(parent, &proven.dir, name).is_ok()
-            }
-            Err(_) => remove_unmarked(parent, name).is_ok(),
+        let abandoned = alike.filter_map(|name| {
+            let done = match Private::prove(parent, &name, kind) {
+                Ok(mut proven) => {
+                    proven.kept = true;
+                    remove(parent, &proven.dir, &name)
+                }
+                Err(_) => remove_unmarked(parent, &name),
+            };
+            let unproven = |error: &io::Error| {
+                matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::DirectoryNotEmpty)
+            };
+            let is_told = done.as_ref().err().is_none_or(unproven);
+            is_told.then(|| Abandoned { path: parent.path().join(name), removed: done.is_ok() })
         });
-        gone.map(|name| parent.path().join(name)).collect()
+        abandoned.collect()
     }
 
     /// Takes over a folder that is proven to be weir's and in nobody's use: its name has the pattern of this kind, and
@@ -148,11 +178,14 @@ fn is_name(name: &OsStr, kind: &str) -> bool {
     digits.is_some_and(|digits| digits.len() == RANDOM_DIGITS && digits.chars().all(digit))
 }
 
-/// Locks the marker before it says anything, so that nobody takes the folder for an abandoned one.
+/// Locks the marker before it says anything, so that nobody takes the folder for an abandoned one. It is on the disk before
+/// anything else is in the folder: after a failure of the power it still proves whose that is.
 fn mark(dir: &Dir) -> io::Result<File> {
     let mut marker = dir.create_new(MARKER, 0o600)?;
     lock(&marker)?;
     marker.write_all(CONTENT)?;
+    // A file system that syncs nothing, or fails to, is no reason to do without the folder.
+    let _ = marker.sync_all().and_then(|()| dir.sync());
     Ok(marker)
 }
 
@@ -169,8 +202,14 @@ fn remove_unmarked(parent: &Dir, name: &OsStr) -> io::Result<()> {
     let dir = parent.subdir_here(name)?;
     let data = dir.metadata()?;
     let settled = data.modified()?.elapsed().is_ok_and(|age| age > SETTLING);
-    if data.uid() != caller() || data.mode() & 0o022 != 0 || !settled {
-        return Err(unproven("it may be another's, or being made"));
+    if data.uid() != caller() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    if !settled {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    if data.mode() & 0o022 != 0 {
+        return Err(unproven("another account can change it"));
     }
     if let Ok(marker) = dir.open_file(MARKER, Access::ReadWrite) {
         lock(&marker)?;

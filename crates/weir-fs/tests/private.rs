@@ -8,12 +8,12 @@ mod as_root;
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use as_root::root_or_say;
-use weir_fs::{Access, Dir, Private};
+use weir_fs::{Abandoned, Access, Dir, Private};
 
 const MARKER: &str = ".weir";
 const CONTENT: &str = "weir made this folder, and removes it with all that is in it.\n";
@@ -60,11 +60,19 @@ fn only_what_is_proven_goes() {
     fs::set_permissions(parent.path().join(digits("f")), fs::Permissions::from_mode(0o777)).unwrap();
     symlink(parent.path().join(".weir-notes"), parent.path().join(digits("0"))).unwrap();
 
-    let mut gone = Private::remove_abandoned(&dir, "bench");
-    gone.sort();
+    let (gone, named): (Vec<_>, Vec<_>) =
+        Private::remove_abandoned(&dir, "bench").into_iter().partition(|folder| folder.removed);
+    let sorted = |folders: Vec<Abandoned>| {
+        let mut paths: Vec<PathBuf> = folders.into_iter().map(|folder| folder.path).collect();
+        paths.sort();
+        paths
+    };
     let expected = [NAME, &digits("a"), &digits("b")].map(|name| parent.path().join(name));
-    assert_eq!(gone, expected);
+    assert_eq!(sorted(gone), expected);
     assert!(expected.iter().all(|path| !path.exists()));
+    // The marker of `e` is as a failure of the power may leave it.
+    let alike = ["c", "d", "e", "f"].map(|digit| parent.path().join(digits(digit)));
+    assert_eq!(sorted(named), alike);
     assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 9);
     assert!(parent.path().join(digits("d")).join("notes").exists());
     assert!(parent.path().join(digits("e")).join("notes").exists());

@@ -3,9 +3,9 @@
 //! What a folder of weir's is, and how it is told from one that somebody else called so, [`weir_fs::Private`] says.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use weir_fs::{Dir, Private};
+use weir_fs::{Abandoned, Dir, Private};
 
 use crate::IoError;
 use crate::error::Fault;
@@ -29,8 +29,8 @@ pub fn make(parent: &Dir, kind: &str) -> Result<Private, IoError> {
     Private::make(parent, kind).map_err(|error| refused("cannot create a folder in", parent.path(), error))
 }
 
-/// Removes the folders in `parent` whose makers were killed, and returns their paths.
-pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
+/// Removes the folders in `parent` whose makers were killed. Each prints as the sentence that says so, or why it stays.
+pub fn remove_abandoned(parent: &Path) -> Vec<Abandoned> {
     let Ok(dir) = Dir::open(parent) else { return Vec::new() };
     KINDS.iter().flat_map(|kind| Private::remove_abandoned(&dir, kind)).collect()
 }
@@ -62,7 +62,7 @@ mod tests {
             let times = std::fs::FileTimes::new().set_modified(old);
             std::fs::File::open(parent.path().join(name)).unwrap().set_times(times).unwrap();
         }
-        assert_eq!(remove_abandoned(parent.path()), Vec::<PathBuf>::new());
+        assert_eq!(remove_abandoned(parent.path()), Vec::<Abandoned>::new());
         assert!(parent.path().join(".weir-notes/lock").exists() && used.path().exists());
         let path = used.path().to_path_buf();
         drop(used);

@@ -11,6 +11,7 @@ use weir_core::workload::stream::{JobStream, Layout};
 use weir_io::files::{Prepared, prepare};
 use weir_io::flood::FloodSpec;
 use weir_io::runner::{JobPlan, Stop};
+use weir_io::scratch;
 use weir_record::Body;
 
 use crate::cli::bench::Args;
@@ -62,6 +63,9 @@ fn complain(record: &Record) {
 fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow::Result<Record> {
     let place = settings.jobs.first().map_or(Path::new("."), |job| job.target.place());
     let floods = floods(settings, place)?;
+    for folder in scratch::remove_abandoned(folder_of(place)) {
+        say!("weir: {folder}");
+    }
     let mut progress = Progress::new();
     let mut plans = Vec::with_capacity(settings.jobs.len());
     let mut made = Vec::with_capacity(settings.jobs.len());

@@ -121,8 +121,8 @@ fn room_for(survey: &Survey, plan: &mut Plan, request: &Request) -> anyhow::Resu
 
 /// Puts right what a killed run may have left: its folders here, and settings.
 fn recover(survey: &Survey) {
-    for path in scratch::remove_abandoned(&survey.path) {
-        say!("weir: removed {}, left by a killed run", path.display());
+    for folder in scratch::remove_abandoned(&survey.path) {
+        say!("weir: {folder}");
     }
     if survey.conditions.limits.root {
         for sentence in recover_stale(&survey.host, &Journal::of_root()) {

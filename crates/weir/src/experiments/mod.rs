@@ -158,8 +158,8 @@ fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
 
 /// Puts right what a killed run may have left: its folders here, and settings.
 fn recover(host: &Host, place: Option<&Path>, knobs: &[KnobName]) {
-    for path in place.map(|place| remove_abandoned(folder_of(place))).unwrap_or_default() {
-        say!("weir: removed {}, left by a killed run", path.display());
+    for folder in place.map(|place| remove_abandoned(folder_of(place))).unwrap_or_default() {
+        say!("weir: {folder}");
     }
     if !knobs.is_empty() {
         for sentence in recover_stale(host, &the_journal()) {
