@@ -87,6 +87,12 @@ impl KnobName {
     pub fn device(device: &str, setting: &str) -> KnobName {
         KnobName { scope: Scope::Device(device.to_string()), setting: setting.to_string() }
     }
+
+    /// Whether it is a variable of a database server: the server asks for privileges of its own, and another boot does not
+    /// undo its change.
+    pub fn is_of_server(&self) -> bool {
+        matches!(self.scope, Scope::Server(_))
+    }
 }
 
 impl fmt::Display for KnobName {

@@ -3,7 +3,7 @@
 use weir_core::printable;
 
 use crate::plan::{Plan, Step, ordered};
-use crate::{Kind, Scope, Setting, catalog};
+use crate::{Kind, Setting, catalog};
 
 /// What the script begins with: how it is used, and how a value is written and read back.
 const HEAD: &str = r#"#!/bin/sh
@@ -33,14 +33,17 @@ else
 fi
 "#;
 
-/// The script.
-pub fn script(plan: &Plan) -> String {
+/// Where a setting is written on a machine, and what.
+pub type Written<'a> = &'a dyn Fn(&Setting) -> Option<(String, String)>;
+
+/// The script. `written` tells of a setting that is a file's.
+pub fn script(plan: &Plan, written: Written<'_>) -> String {
     let apply: Vec<Setting> = plan.steps.iter().map(|s| Setting::new(s.knob.clone(), s.to.clone())).collect();
     let back = back(plan);
     let mut out = HEAD.to_string();
-    function(&mut out, "weir_apply", &apply, " &&\n    ");
+    function(&mut out, "weir_apply", &apply, written, " &&\n    ");
     // A failure to restore one must not keep the rest from being restored.
-    function(&mut out, "weir_undo", &back, "\n    ");
+    function(&mut out, "weir_undo", &back, written, "\n    ");
     out + TAIL
 }
 
@@ -70,39 +73,32 @@ fn is_gone(plan: &Plan, step: &Step) -> bool {
     }
 }
 
-fn function(out: &mut String, name: &str, settings: &[Setting], between: &str) {
-    let (commands, by_hand): (Vec<String>, Vec<String>) =
-        settings.iter().map(command).partition(|line| !line.starts_with('#'));
+fn function(out: &mut String, name: &str, settings: &[Setting], written: Written<'_>, between: &str) {
+    let lines = settings.iter().map(|setting| command(setting, written));
+    let (commands, by_hand): (Vec<String>, Vec<String>) = lines.partition(|line| !line.starts_with('#'));
     let by_hand: String = by_hand.iter().map(|line| format!("    {line}\n")).collect();
     let commands = if commands.is_empty() { "true".to_string() } else { commands.join(between) };
     out.push_str(&format!("\n{name}() {{\n{by_hand}    {commands}\n}}\n"));
 }
 
 /// The command of a setting, or a comment where there is no file to write.
-fn command(setting: &Setting) -> String {
+fn command(setting: &Setting, written: Written<'_>) -> String {
     let spec = catalog::spec(&setting.knob);
-    if let (Scope::Server(_), Some(spec)) = (&setting.knob.scope, spec) {
+    if let Some(spec) = spec.filter(|_| setting.knob.is_of_server()) {
         let statement = spec.path.replace("{}", &setting.knob.setting);
         return comment(&format!("{setting}: in the server, {statement} = {}", setting.written_value()));
     }
-    let Some((spec, path)) = spec.zip(setting.file()) else {
-        return comment(&format!("{setting}: unknown"));
-    };
-    if path.contains('*') {
+    if spec.is_some_and(|spec| spec.path.contains('*')) {
         return comment(&format!("{setting}: by hand, as `hdparm -W` does it"));
     }
-    let parts: Vec<&str> = setting.knob.setting.split('/').collect();
-    let value = match (&setting.knob.scope, &parts[..]) {
-        (Scope::Cgroup(_), [_, device, field]) => format!("{device} {field}={}", setting.written_value()),
-        // Version 1 lifts a limit by 0.
-        (Scope::Cgroup(_), [_, device]) => format!("{device} {}", setting.value.number().unwrap_or(0)),
-        _ => setting.written_value(),
+    let Some((spec, (path, text))) = spec.zip(written(setting)) else {
+        return comment(&format!("{setting}: unknown"));
     };
-    // What the kernel rounds, or does not show as it was written, cannot be compared as text.
-    let of_device = matches!(setting.knob.scope, Scope::Cgroup(_)) && parts.len() > 1;
-    let comparable = spec.tolerance == 0 && spec.kind != Kind::Action && !of_device;
+    // What the kernel rounds, or shows among more than was written, cannot be compared as text.
+    let is_whole = text == setting.written_value();
+    let comparable = spec.tolerance == 0 && spec.kind != Kind::Action && is_whole;
     let put = if comparable { "weir_put" } else { "weir_set" };
-    format!("{put} {} {}", quoted(&path), quoted(&value))
+    format!("{put} {} {}", quoted(&path), quoted(&text))
 }
 
 /// A comment. It holds a server's own words, and the rest after a line end would be run.
@@ -130,6 +126,12 @@ mod tests {
         Step { knob: to.knob, from: from.value, to: to.value }
     }
 
+    /// As on a machine whose cgroups take more than a value.
+    fn written(setting: &Setting) -> Option<(String, String)> {
+        let prefix = if setting.knob.to_string().starts_with("cgroup:") { "8:0 wbps=" } else { "" };
+        Some((setting.file()?, format!("{prefix}{}", setting.written_value())))
+    }
+
     /// The commands of a function of the script.
     fn commands<'a>(script: &'a str, function: &str) -> Vec<&'a str> {
         let body = script.split_once(&format!("\n{function}() {{\n")).unwrap().1.split_once("\n}").unwrap().0;
@@ -146,10 +148,6 @@ mod tests {
                 step("vm.dirty_background_ratio=10", "vm.dirty_background_bytes=7000000"),
                 step("vm.dirty_ratio=20", "vm.dirty_bytes=15000000"),
                 step("cgroup:/db's/io.max/8:0/wbps=max", "cgroup:/db's/io.max/8:0/wbps=1000"),
-                step(
-                    "cgroup:/b/blkio.throttle.write_bps_device/8:0=max",
-                    "cgroup:/b/blkio.throttle.write_bps_device/8:0=1000",
-                ),
                 step("vm.drop_caches=0", "vm.drop_caches=3"),
                 step("sda/device_write_cache=write back", "sda/device_write_cache=write through"),
                 step("sda/write_cache=write back", "sda/write_cache=write through"),
@@ -157,7 +155,7 @@ mod tests {
             touched: vec!["sda/wbt_lat_usec=2000".parse().unwrap()],
             notes: Vec::new(),
         };
-        let script = script(&plan);
+        let script = script(&plan, &written);
         let apply = [
             "# sda/device_write_cache=write through: by hand, as `hdparm -W` does it",
             "weir_put /sys/block/sda/queue/scheduler mq-deadline",
@@ -166,7 +164,6 @@ mod tests {
             "weir_put /proc/sys/vm/dirty_background_bytes 7000000",
             "weir_put /proc/sys/vm/dirty_bytes 15000000",
             "weir_set '/sys/fs/cgroup/db'\\''s/io.max' '8:0 wbps=1000'",
-            "weir_set /sys/fs/cgroup/b/blkio.throttle.write_bps_device '8:0 1000'",
             "weir_set /proc/sys/vm/drop_caches 3",
             "weir_put /sys/block/sda/queue/write_cache 'write through'",
         ];
@@ -180,7 +177,6 @@ mod tests {
             "weir_put /proc/sys/vm/dirty_ratio 20",
             "weir_put /proc/sys/vm/dirty_background_ratio 10",
             "weir_set '/sys/fs/cgroup/db'\\''s/io.max' '8:0 wbps=max'",
-            "weir_set /sys/fs/cgroup/b/blkio.throttle.write_bps_device '8:0 0'",
         ];
         assert_eq!(commands(&script, "weir_undo"), undo);
     }
@@ -194,7 +190,7 @@ mod tests {
             steps: vec![Step { knob: knob.parse().unwrap(), from, to: Value::Number(400) }],
             ..Plan::default()
         };
-        let script = script(&plan);
+        let script = script(&plan, &written);
         assert_eq!(commands(&script, "weir_apply").len(), 2, "{script}");
         let undo = commands(&script, "weir_undo");
         assert!(undo.len() == 2 && undo[0].starts_with("# ") && undo[1] == "true", "{script}");

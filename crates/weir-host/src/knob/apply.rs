@@ -272,6 +272,10 @@ impl Drop for Applied {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use weir_knobs::script::script;
+
     use super::*;
     use crate::knob::testing::Machine;
     use crate::knob::{Which, plan, rollback::rollback};
@@ -313,23 +317,48 @@ mod tests {
         }
     }
 
+    /// By weir, and by the script that does without.
     #[test]
     fn a_cgroups_files_are_written_as_the_kernel_takes_them() {
         for (text, file, written, led_back) in [
-            ("memory.high=1073741824", "memory.high", "1073741824", "max"),
-            ("io.max/7:0/wbps=1000", "io.max", "7:0 wbps=1000", "7:0 wbps=2097152"),
-            ("io.max/7:0/rbps=1000", "io.max", "7:0 rbps=1000", "7:0 rbps=max"),
-            ("io.max/7:0/wiops=max", "io.max", "7:0 wiops=max", "7:0 wiops=300"),
-            ("io.latency/7:0/target=9", "io.latency", "7:0 target=9", "7:0 target=50000"),
-            ("io.weight=50", "io.weight", "default 50", "default 100"),
+            ("/db.slice/memory.high=1073741824", "unified/db.slice/memory.high", "1073741824", "max"),
+            (
+                "/db.slice/io.max/7:0/wbps=1000",
+                "unified/db.slice/io.max",
+                "7:0 wbps=1000",
+                "7:0 wbps=2097152",
+            ),
+            ("/db.slice/io.max/loop0/rbps=1000", "unified/db.slice/io.max", "7:0 rbps=1000", "7:0 rbps=max"),
+            ("/db.slice/io.max/7:0/wiops=max", "unified/db.slice/io.max", "7:0 wiops=max", "7:0 wiops=300"),
+            (
+                "/db.slice/io.latency/7:0/target=9",
+                "unified/db.slice/io.latency",
+                "7:0 target=9",
+                "7:0 target=50000",
+            ),
+            ("/db.slice/io.weight=50", "unified/db.slice/io.weight", "default 50", "default 100"),
+            (
+                "/a/blkio.throttle.write_bps_device/loop0=1000",
+                "blkio/a/blkio.throttle.write_bps_device",
+                "7:0 1000",
+                "7:0 1048576",
+            ),
         ] {
             let machine = Machine::new();
-            let get = || machine.get(&format!("/sys/fs/cgroup/unified/db.slice/{file}"));
-            let text = format!("cgroup:/db.slice/{text}");
+            let get = || machine.get(&format!("/sys/fs/cgroup/{file}"));
+            let text = format!("cgroup:{text}");
+            let plan = plan(&machine.host, &[text.parse().unwrap()], false).unwrap();
             let applied = apply(&machine, &[&text], Hold::WhileAlive).unwrap();
             assert_eq!(get(), written, "{text}");
             applied.restore().unwrap();
             assert_eq!(get(), led_back, "{text}");
+            let script = script(&plan, &|setting| place::written(&machine.host, setting));
+            let groups = machine.real("/sys/fs/cgroup").display().to_string();
+            let script = script.replace("/sys/fs/cgroup", &groups);
+            for (argument, left) in [("", written), ("undo", led_back)] {
+                let run = Command::new("sh").args(["-c", &script, "sh", argument]).status().unwrap();
+                assert!(run.success() && get() == left, "{text} {argument}: {}", get());
+            }
         }
     }
 

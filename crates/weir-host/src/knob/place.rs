@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use weir_core::target::DeviceNumber;
-use weir_knobs::{Kind, KnobName, Scope, ServerName, Value, catalog};
+use weir_knobs::{Kind, KnobName, Scope, ServerName, Setting, Value, catalog};
 
 use super::servers;
 use crate::block;
 use crate::cgroup;
 use crate::error::{BadLine, HostError};
+use crate::host::Host;
 use crate::mounts::device_number;
 use crate::tree::Tree;
 
@@ -89,23 +90,22 @@ impl Place {
     /// Writes a value, of a pair only the one that is to be in force. Whether it took is for the reader to say.
     pub fn write(&self, tree: &Tree, value: &Value) -> Result<(), HostError> {
         match (self, value) {
-            (Place::Pair { bytes, .. }, Value::Bytes(number)) => put(tree, bytes, &number.to_string()),
-            (Place::Pair { ratio, .. }, Value::Ratio(number)) => {
-                // The kernel clears the bytes only when the ratio changes, and it reads 0 while bytes are in force.
-                if *number == 0 {
-                    put(tree, ratio, "1")?;
-                }
-                put(tree, ratio, &number.to_string())
-            }
-            (Place::Keyed { file, device, key, .. }, value) => {
-                put(tree, file, &format!("{device} {key}={value}"))
-            }
-            (Place::Line { file, device }, value) => {
-                put(tree, file, &format!("{device} {}", value.number().unwrap_or(NO_LIMIT)))
-            }
-            (Place::Default(file), value) => put(tree, file, &format!("default {value}")),
-            (Place::Variable { server, name }, value) => servers::write(tree, server, name, value),
-            (_, value) => put(tree, self.file(value), &value.to_string()),
+            (Place::Variable { server, name }, value) => return servers::write(tree, server, name, value),
+            // The kernel clears the bytes only when the ratio changes, and it reads 0 while bytes are in force.
+            (Place::Pair { ratio, .. }, Value::Ratio(0)) => put(tree, ratio, "1")?,
+            _ => {}
+        }
+        put(tree, self.file(value), &self.text(value))
+    }
+
+    /// The words in which its file takes a value.
+    fn text(&self, value: &Value) -> String {
+        match (self, value) {
+            (Place::Keyed { device, key, .. }, value) => format!("{device} {key}={value}"),
+            (Place::Line { device, .. }, value) => format!("{device} {}", value.number().unwrap_or(NO_LIMIT)),
+            (Place::Default(_), value) => format!("default {value}"),
+            (_, Value::Bytes(number) | Value::Ratio(number)) => number.to_string(),
+            (_, value) => value.to_string(),
         }
     }
 
@@ -153,6 +153,13 @@ impl Place {
 /// The value of a knob, without what else is to be known of it.
 pub(super) fn value(tree: &Tree, knob: &KnobName) -> Result<Value, HostError> {
     Place::of(tree, knob)?.read(tree)
+}
+
+/// The file that a setting goes to on this machine, and what is to be written there; `None` where it has no file.
+pub fn written(host: &Host, setting: &Setting) -> Option<(String, String)> {
+    let place = Place::of(&host.tree, &setting.knob).ok()?;
+    let has_file = !matches!(place, Place::Variable { .. });
+    has_file.then(|| (place.file(&setting.value).to_string(), place.text(&setting.value)))
 }
 
 fn put(tree: &Tree, path: &str, text: &str) -> Result<(), HostError> {

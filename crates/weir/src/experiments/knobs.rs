@@ -37,10 +37,6 @@ pub fn any_of_machine(knobs: &[KnobName]) -> bool {
     knobs.iter().any(|knob| knob.scope == Scope::Machine)
 }
 
-fn is_servers(knob: &KnobName) -> bool {
-    matches!(knob.scope, Scope::Server(_))
-}
-
 /// The values of knobs as they are now.
 pub fn found(host: &Host, knobs: &[KnobName]) -> Vec<Setting> {
     let value = |knob: &KnobName| {
@@ -72,8 +68,7 @@ pub fn check_privileges(host: &Host, arms: &[Arm], knobs: &[KnobName]) -> anyhow
     if arms.iter().flat_map(|arm| &arm.settings).any(is_action) {
         names.push(DROP_CACHES.to_string());
     }
-    // A server asks for privileges of its own.
-    names.retain(|name| !knobs.iter().any(|knob| is_servers(knob) && knob.to_string() == *name));
+    names.retain(|name| !knobs.iter().any(|knob| knob.is_of_server() && knob.to_string() == *name));
     if !names.is_empty() && !host.conditions(None).limits.root {
         let what = format!("turning {} takes root", names.join(", "));
         let hint = "run it as root; comparing jobs or commands without knobs needs no root";

@@ -57,11 +57,12 @@ pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
 
 /// A script that does the same.
 pub fn script(args: &Apply) -> anyhow::Result<Outcome> {
-    let plan = plan(&machine::host(), args)?;
+    let host = machine::host();
+    let plan = plan(&host, args)?;
     for note in &plan.notes {
         say!("note: {note}");
     }
-    print_exact(&script::script(&plan))?;
+    print_exact(&script::script(&plan, &|setting| knob::written(&host, setting)))?;
     Ok(Outcome::Done)
 }
 
