@@ -17,6 +17,7 @@ use crate::{KnobName, Scope, Setting, Value};
 use weir_core::dialect::Dialect;
 
 pub use overruled::overruled;
+pub use tuned::base;
 
 /// Which program is to set the knobs at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +73,17 @@ pub struct Persisted {
     pub notes: Vec<String>,
 }
 
+/// What a file in the place of a keeper's is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Not weir's.
+    Foreign,
+    /// weir's, changed by somebody: the first line that is not as weir wrote it, or that is missing.
+    Edited(String),
+    /// As weir wrote it, with these settings.
+    Kept(Vec<Kept>),
+}
+
 /// The first line of every file that weir writes here, and the mark by which it knows its own.
 const MARK: &str = "# Written by weir: settings for the next boot.";
 
@@ -110,6 +122,25 @@ impl Keeper {
         };
         persisted.left_out = left_out;
         persisted
+    }
+
+    /// What a text in the place of its file is.
+    pub fn found(self, text: &str) -> Found {
+        if !text.starts_with(MARK) {
+            return Found::Foreign;
+        }
+        let kept = parse::kept(text);
+        let wrote = self.persist(&kept, tuned::included(text).as_deref()).text;
+        let (mut lines, mut wrote) = (text.lines(), wrote.lines());
+        loop {
+            match (lines.next(), wrote.next()) {
+                (None, None) => return Found::Kept(kept),
+                (line, as_written) if line == as_written => {}
+                (line, as_written) => {
+                    return Found::Edited(line.or(as_written).unwrap_or_default().to_string());
+                }
+            }
+        }
     }
 
     /// Why a setting cannot be kept here.
@@ -181,11 +212,6 @@ fn systemd_limit(value: &Value) -> String {
         Value::Word(_) => "infinity".to_string(),
         other => other.to_string(),
     }
-}
-
-/// The settings that a file of weir's keeps; `None` where the file is not weir's.
-pub fn kept_in(text: &str) -> Option<Vec<Kept>> {
-    text.starts_with(MARK).then(|| parse::kept(text))
 }
 
 /// Earlier settings with later ones put in: of one knob, the later value, with what was before the earlier.

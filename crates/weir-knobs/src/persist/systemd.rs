@@ -1,7 +1,7 @@
 //! A service of systemd that runs once at boot.
 
 use super::{Keeper, Kept, Persisted, device_of, header, name_notes};
-use crate::{Setting, catalog};
+use crate::Setting;
 
 /// The unit.
 pub const PATH: &str = "/etc/systemd/system/weir-knobs.service";
@@ -24,14 +24,11 @@ pub fn file(kept: &[Kept]) -> Persisted {
         "After=systemd-sysctl.service tuned.service{devices}\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
     ));
     for Kept { setting, .. } in kept {
-        text.extend(command("ExecStart=", setting));
+        text.extend(command("ExecStart", setting));
     }
     for Kept { setting, before } in kept {
         let before = before.as_ref().map(|value| Setting::new(setting.knob.clone(), value.clone()));
-        // A scheduler's own setting may be gone by then: the minus lets that pass.
-        let own = catalog::spec(&setting.knob).is_some_and(|spec| spec.scheduler.is_some());
-        let key = if own { "ExecStop=-" } else { "ExecStop=" };
-        text.extend(before.and_then(|before| command(key, &before)));
+        text.extend(before.and_then(|before| command("ExecStop", &before)));
     }
     text.push_str("\n[Install]\nWantedBy=multi-user.target\n");
     Persisted {
@@ -49,7 +46,8 @@ fn command(key: &str, setting: &Setting) -> Option<String> {
     let file = setting.file()?;
     // systemd takes a percent sign for a specifier and a dollar for a variable.
     let line = format!("echo {} > {file}", setting.written_value()).replace('%', "%%").replace('$', "$$");
-    Some(format!("{key}/bin/sh -c '{line}'\n"))
+    // The minus: after a command that fails, for a disk that is gone, systemd leaves out all that follow.
+    Some(format!("{key}=-/bin/sh -c '{line}'\n"))
 }
 
 /// A device's name as a unit's: a minus would stand for a slash.

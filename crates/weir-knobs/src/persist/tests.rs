@@ -60,16 +60,16 @@ fn each_keeper_says_it_in_its_own_words() {
                 "[Service]",
                 "Type=oneshot",
                 "RemainAfterExit=yes",
-                "ExecStart=/bin/sh -c 'echo 15000000 > /proc/sys/vm/dirty_bytes'",
-                "ExecStart=/bin/sh -c 'echo 1 > /proc/sys/vm/swappiness'",
-                "ExecStart=/bin/sh -c 'echo mq-deadline > /sys/block/sda/queue/scheduler'",
-                "ExecStart=/bin/sh -c 'echo 4 > /sys/block/sda/queue/iosched/fifo_batch'",
-                "ExecStart=/bin/sh -c 'echo 50 > /sys/block/sda/bdi/max_ratio'",
-                "ExecStop=/bin/sh -c 'echo 20 > /proc/sys/vm/dirty_ratio'",
-                "ExecStop=/bin/sh -c 'echo 60 > /proc/sys/vm/swappiness'",
-                "ExecStop=/bin/sh -c 'echo none > /sys/block/sda/queue/scheduler'",
+                "ExecStart=-/bin/sh -c 'echo 15000000 > /proc/sys/vm/dirty_bytes'",
+                "ExecStart=-/bin/sh -c 'echo 1 > /proc/sys/vm/swappiness'",
+                "ExecStart=-/bin/sh -c 'echo mq-deadline > /sys/block/sda/queue/scheduler'",
+                "ExecStart=-/bin/sh -c 'echo 4 > /sys/block/sda/queue/iosched/fifo_batch'",
+                "ExecStart=-/bin/sh -c 'echo 50 > /sys/block/sda/bdi/max_ratio'",
+                "ExecStop=-/bin/sh -c 'echo 20 > /proc/sys/vm/dirty_ratio'",
+                "ExecStop=-/bin/sh -c 'echo 60 > /proc/sys/vm/swappiness'",
+                "ExecStop=-/bin/sh -c 'echo none > /sys/block/sda/queue/scheduler'",
                 "ExecStop=-/bin/sh -c 'echo 16 > /sys/block/sda/queue/iosched/fifo_batch'",
-                "ExecStop=/bin/sh -c 'echo 100 > /sys/block/sda/bdi/max_ratio'",
+                "ExecStop=-/bin/sh -c 'echo 100 > /sys/block/sda/bdi/max_ratio'",
                 "[Install]",
                 "WantedBy=multi-user.target",
             ],
@@ -140,7 +140,10 @@ fn what_cannot_be_kept_is_said_with_what_can() {
         let persisted = keeper.persist(&[one], None);
         assert_eq!(persisted.left_out.len(), 1, "{setting}");
         assert!(persisted.left_out[0].why.contains(why), "{setting}: {}", persisted.left_out[0].why);
-        assert!(!persisted.text.contains("echo") && kept_in(&persisted.text) == Some(vec![]), "{setting}");
+        assert!(
+            !persisted.text.contains("echo") && keeper.found(&persisted.text) == Found::Kept(vec![]),
+            "{setting}"
+        );
     }
 }
 
@@ -153,17 +156,47 @@ fn a_file_says_what_it_keeps_and_later_settings_join() {
             .into_iter()
             .filter(|one| persisted.left_out.iter().all(|out| out.setting != one.setting))
             .collect();
-        assert_eq!(kept_in(&persisted.text), Some(held), "{keeper}");
+        assert_eq!(keeper.found(&persisted.text), Found::Kept(held), "{keeper}");
     }
-    assert_eq!(kept_in("vm.swappiness = 1\n"), None);
     let damaged =
         format!("{MARK}\n# weir: nothing\n# weir: vm.swappiness=1, was much\n# weir: vm.swappiness=\n");
-    let found = kept_in(&damaged).unwrap();
+    let found = parse::kept(&damaged);
     assert_eq!(found.len(), 1, "{found:?}");
     let later = kept(&[("vm.swappiness=5", "vm.swappiness=1"), ("sda/nr_requests=8", "sda/nr_requests=64")]);
     let merged = merged(kept(&[("vm.swappiness=1", "vm.swappiness=60")]), later);
     let said: Vec<String> = merged.iter().map(|one| format!("{} {:?}", one.setting, one.before)).collect();
     assert_eq!(said, ["sda/nr_requests=8 Some(Number(64))", "vm.swappiness=5 Some(Number(60))"]);
+}
+
+/// The next settings, or a removal, would take what somebody wrote there.
+#[test]
+fn an_edited_file_is_known() {
+    for keeper in KEEPERS {
+        let text = keeper.persist(&both(), Some("balanced powersave")).text;
+        assert!(matches!(keeper.found(&text), Found::Kept(_)), "{keeper}");
+        assert_eq!(keeper.found(text.split_once('\n').unwrap().1), Found::Foreign, "{keeper}");
+        let number = text.replace("15000000\n", "16000000\n").replace("4\"\n", "5\"\n");
+        let number = number.replace("echo 4 ", "echo 5 ");
+        let added = text.clone() + "# for the nightly dump\n";
+        let (short, last) = text.trim_end().rsplit_once('\n').unwrap();
+        for (edited, line) in [(&number, ""), (&added, "# for the nightly dump"), (&short.to_string(), last)]
+        {
+            let Found::Edited(found) = keeper.found(edited) else { panic!("{keeper}: {edited}") };
+            assert!(line.is_empty() || found == line, "{keeper}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_profile_keeps_what_lies_beneath_it() {
+    let text = Keeper::Tuned.persist(&both(), Some("balanced powersave\n")).text;
+    let base = |active: Option<&str>, text| base(active.map(str::to_string), text);
+    assert_eq!(base(Some("weir\n"), Some(&text)).as_deref(), Some("balanced powersave"));
+    assert_eq!(
+        base(Some("throughput-performance\n"), Some(&text)).as_deref(),
+        Some("throughput-performance\n")
+    );
+    assert_eq!((base(Some("weir\n"), None), base(None, None)), (None, None));
 }
 
 #[test]

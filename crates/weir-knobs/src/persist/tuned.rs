@@ -5,6 +5,19 @@ use crate::{Scope, catalog};
 
 /// The profile that weir writes.
 const PROFILE: &str = "weir";
+/// What the line begins with that names the one beneath it.
+const INCLUDE: &str = "include=";
+
+/// The profile that weir's is to include: the active one. Where that is weir's, the one that the text of its file includes
+/// already.
+pub fn base(active: Option<String>, text: Option<&str>) -> Option<String> {
+    active.filter(|active| active.trim() != PROFILE).or_else(|| included(text?))
+}
+
+/// The profile that a text includes, as TuneD's own file names several.
+pub fn included(text: &str) -> Option<String> {
+    text.lines().find_map(|line| line.strip_prefix(INCLUDE)).map(|names| names.replace(',', " "))
+}
 
 /// The profile. TuneD's plug-in for sysfs writes its lines in their order.
 pub fn file(kept: &[Kept], active: Option<&str>) -> Persisted {
@@ -16,7 +29,7 @@ pub fn file(kept: &[Kept], active: Option<&str>) -> Persisted {
     let mut text = header(Keeper::Tuned, kept);
     text.push_str("[main]\nsummary=Settings by weir\n");
     if let Some(base) = base {
-        text.push_str(&format!("include={}\n", base.join(",")));
+        text.push_str(&format!("{INCLUDE}{}\n", base.join(",")));
     }
     section(&mut text, "sysctl", kept, |kept| {
         (kept.setting.knob.scope == Scope::Machine).then(|| kept.setting.written_name())

@@ -366,7 +366,7 @@ fn files_for_the_next_boot_are_shown_written_joined_and_removed() {
         (
             "systemd",
             "etc/systemd/system/weir-knobs.service",
-            "ExecStart=/bin/sh -c 'echo 7 > /proc/sys/vm/swappiness'",
+            "ExecStart=-/bin/sh -c 'echo 7 > /proc/sys/vm/swappiness'",
         ),
     ] {
         let root = tempfile::tempdir().unwrap();
@@ -390,6 +390,8 @@ fn files_for_the_next_boot_are_shown_written_joined_and_removed() {
         contains(&shown, &["would write /etc/", says, "nothing was written"]);
         assert!(!file.exists());
         run(&["apply", "vm.swappiness=8", "--persist", keeper, "--write"]);
+        // As TuneD has it once weir's profile is active, which is to keep what lies beneath it.
+        fs::write(root.path().join("etc/tuned/active_profile"), "weir\n").unwrap();
         run(&["apply", "vm.swappiness=7", "vm.vfs_cache_pressure=90", "--persist", keeper, "--write"]);
         let text = fs::read_to_string(&file).unwrap();
         contains(&text, &[says, "vfs_cache_pressure", "# Take away: weir knobs rollback --persist"]);
@@ -403,23 +405,32 @@ fn files_for_the_next_boot_are_shown_written_joined_and_removed() {
 }
 
 #[test]
-fn a_file_of_others_is_left_alone() {
+fn a_file_of_others_is_left_alone_and_so_is_an_edited_one() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("etc/sysctl.d/90-weir.conf");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(&file, "vm.swappiness = 3\n").unwrap();
     let weir = Weir::new();
     let folder = root.path().to_string_lossy().into_owned();
-    for arguments in [
-        &["knobs", "apply", "vm.swappiness=7", "--persist", "sysctl.d", "--write"][..],
-        &["knobs", "rollback", "--persist", "sysctl.d"],
-    ] {
+    let run = |arguments: &[&str]| {
         let arguments: Vec<&str> = arguments.iter().copied().chain(["--root", &folder]).collect();
-        let run = weir.run(root.path(), &arguments);
-        assert_eq!(run.code, 3, "{run:?}");
-        contains(&run.stderr, &["is there already and not weir's"]);
+        weir.run(root.path(), &arguments)
+    };
+    let write = ["knobs", "apply", "vm.swappiness=7", "--persist", "sysctl.d", "--write"];
+    let written = run(&write);
+    assert_eq!(written.code, 0, "{written:?}");
+    let edited = fs::read_to_string(&file).unwrap().replace("swappiness = 7", "swappiness = 3");
+    for (text, says) in [
+        ("vm.swappiness = 3\n", "is there already and not weir's"),
+        (&edited, "was edited after weir wrote it, at the line `vm.swappiness = 3`"),
+    ] {
+        fs::write(&file, text).unwrap();
+        for arguments in [&write[..], &["knobs", "rollback", "--persist", "sysctl.d"]] {
+            let run = run(arguments);
+            assert_eq!(run.code, 3, "{run:?}");
+            contains(&run.stderr, &[says, "move it away"]);
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
-    assert_eq!(fs::read_to_string(&file).unwrap(), "vm.swappiness = 3\n");
     let none = ["knobs", "apply", "vm.swappiness=7", "--persist", "udev", "--root", &folder];
     let none = weir.run(root.path(), &none);
     assert_eq!(none.code, 2, "{none:?}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Zoned;
 use weir_host::knob::{self, KnobError, Listed, Until, Which};
-use weir_knobs::persist::{self, KEEPERS};
+use weir_knobs::persist::{Found, KEEPERS};
 use weir_report::text::{self, knobs::Change};
 
 use super::keep;
@@ -23,9 +23,13 @@ pub fn show() -> anyhow::Result<Outcome> {
     let changes: Vec<Change> = entries.into_iter().map(change).collect();
     let mut out = text::knobs::changes(&changes);
     for keeper in KEEPERS {
-        let kept = keep::text_of(keeper, None).ok().flatten().and_then(|text| persist::kept_in(&text));
-        for one in kept.into_iter().flatten() {
-            out.push_str(&format!("at the next boot, by {}: {}\n", keeper.path(), one.setting));
+        let kept = match keep::text_of(keeper, None).ok().flatten().map(|text| keeper.found(&text)) {
+            Some(Found::Kept(kept)) => kept.into_iter().map(|one| one.setting.to_string()).collect(),
+            Some(Found::Edited(line)) => vec![format!("edited after weir wrote it, at the line `{line}`")],
+            Some(Found::Foreign) | None => Vec::new(),
+        };
+        for one in kept {
+            out.push_str(&format!("at the next boot, by {}: {one}\n", keeper.path()));
         }
     }
     if out.is_empty() && damaged.is_empty() {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use weir_fs::{Dir, Root};
 use weir_host::Host;
 use weir_host::knob;
-use weir_knobs::persist::{self, Keeper, Kept, Persisted};
+use weir_knobs::persist::{self, Found, Keeper, Kept, Persisted};
 use weir_knobs::{KnobName, Value};
 use weir_report::text;
 
@@ -30,7 +30,7 @@ pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
     for note in plan.notes.iter().filter(|note| !note.ends_with(" already")) {
         say!("note: {note}");
     }
-    let (earlier, profile) = (ours(keeper, args.root.as_deref())?, active_profile(args.root.as_deref()));
+    let (earlier, profile) = ours(keeper, args.root.as_deref())?;
     let wanted = args.settings.iter().map(|setting| Kept {
         setting: setting.clone(),
         before: before(&host, &setting.knob).filter(|value| *value != setting.value),
@@ -73,7 +73,7 @@ fn before(host: &Host, knob: &KnobName) -> Option<Value> {
 
 /// Takes the file away.
 pub fn remove(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Outcome> {
-    let Some(kept) = ours(keeper, root)? else {
+    let (Some(kept), profile) = ours(keeper, root)? else {
         print(&format!("there is no {}: nothing to remove\n", under(root, keeper.path()).display()))?;
         return Ok(Outcome::Done);
     };
@@ -93,7 +93,7 @@ pub fn remove(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Outcome> {
         // The profile's folder, if nothing else is in it.
         let _ = place(root, folder).and_then(|(above, name)| above.remove_dir(name));
     }
-    let then = keeper.persist(&kept, active_profile(root).as_deref()).then_undo;
+    let then = keeper.persist(&kept, profile.as_deref()).then_undo;
     print(&text::knobs::removed(keeper, &then))?;
     Ok(Outcome::Done)
 }
@@ -109,17 +109,24 @@ pub fn text_of(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Option<Str
     }
 }
 
-/// What weir keeps there already; a file that is not weir's is left alone.
-fn ours(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Option<Vec<Kept>>> {
-    let Some(text) = text_of(keeper, root)? else { return Ok(None) };
-    match persist::kept_in(&text) {
-        Some(kept) => Ok(Some(kept)),
-        None => {
-            let what = format!("{} is there already and not weir's", under(root, keeper.path()).display());
-            let hint = "move it away, or choose another keeper".to_string();
-            Err(Lacking { what, hint: Some(hint) }.into())
+/// What weir keeps there already, and TuneD's profile beneath it. A file that is not weir's is left alone, and so is one
+/// that somebody edited.
+fn ours(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<(Option<Vec<Kept>>, Option<String>)> {
+    let text = text_of(keeper, root)?;
+    let profile = persist::base(active_profile(root), text.as_deref());
+    let path = || under(root, keeper.path()).display().to_string();
+    let (what, hint) = match text.map(|text| keeper.found(&text)) {
+        None => return Ok((None, profile)),
+        Some(Found::Kept(kept)) => return Ok((Some(kept), profile)),
+        Some(Found::Foreign) => {
+            (format!("{} is there already and not weir's", path()), "move it away, or choose another keeper")
         }
-    }
+        Some(Found::Edited(line)) => (
+            format!("{} was edited after weir wrote it, at the line `{line}`", path()),
+            "move it away: what weir kept in it stands in its lines that begin with `# weir:`",
+        ),
+    };
+    Err(Lacking { what, hint: Some(hint.to_string()) }.into())
 }
 
 fn active_profile(root: Option<&Path>) -> Option<String> {
