@@ -43,7 +43,7 @@ pub use journal::Journal;
 pub use owners::{configuration, read_with_owners, readings};
 pub use place::written;
 pub use read::{plan, read, values};
-pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover_stale, rollback};
+pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover, recover_stale, rollback};
 
 /// How long a change stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -248,7 +248,9 @@ impl Applied {
 
     fn lead_back(&self) -> Result<Vec<String>, KnobError> {
         match &self.entry {
-            Some((file, _)) => restore::from_file(&self.host, &self.journal, file, |_| true),
+            Some((file, _)) => {
+                restore::from_file(&self.host, &self.journal, file, |_| true).map(Option::unwrap_or_default)
+            }
             None => Ok(Vec::new()),
         }
     }

@@ -22,7 +22,7 @@ const SCHEMA_1: &str = "weir.journal/1";
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
     pub schema: String,
-    /// The boot it belongs to. After another boot the kernel has forgotten every value weir wrote.
+    /// The boot it belongs to. After another boot the kernel has forgotten every value weir wrote; servers have not.
     pub boot_id: String,
     /// The process that made the change.
     pub pid: u32,
@@ -163,7 +163,7 @@ impl Entry {
             && started_ticks(tree, self.pid).is_ok_and(|ticks| ticks == self.pid_started_ticks)
     }
 
-    /// Whether it is void.
+    /// Whether it is older than this boot.
     ///
     /// # Errors
     /// When the kernel does not say which boot this is. Then nothing is known, and nothing may be thrown away.
@@ -171,8 +171,25 @@ impl Entry {
         Ok(boot_id(tree)? != self.boot_id)
     }
 
-    /// Whether nobody answers for it any more, so that whoever sees it restores it. `owner_alive` tells of the
-    /// process that made it.
+    /// Whether nothing of it is in force any more: it is of another boot, and no server has any of it.
+    ///
+    /// # Errors
+    /// As [`Entry::is_of_another_boot`].
+    pub fn is_void(&self, tree: &Tree) -> Result<bool, HostError> {
+        Ok(self.is_of_another_boot(tree)? && !self.changes.iter().any(|change| change.knob.is_of_server()))
+    }
+
+    /// Whether nobody answers for it any more, so that whoever sees it restores it.
+    ///
+    /// # Errors
+    /// As [`Entry::is_of_another_boot`].
+    pub fn is_abandoned(&self, tree: &Tree) -> Result<bool, HostError> {
+        // No clock of this boot says when a time of another one ends, and no guardian waits for it.
+        let now_ns = if self.is_of_another_boot(tree)? { u64::MAX } else { boot_clock_ns() };
+        Ok(self.is_void(tree)? || self.is_stale(self.is_alive(tree), now_ns))
+    }
+
+    /// The same of an entry of this boot. `owner_alive` tells of the process that made it.
     pub fn is_stale(&self, owner_alive: bool, now_ns: u64) -> bool {
         match (self.state, self.hold) {
             (State::Applying | State::LeadingBack, _) | (_, Term::WhileAlive) => !owner_alive,

@@ -205,21 +205,24 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
                     entry.since_ns == since_ns
                         && duty(entry, owner_ended, hangs, boot_clock_ns()) == Duty::LeadBack
                 };
-                let times = if is_alone(&entry) { TRIES } else { 0 };
-                let said = persistently(repeat_n(PAUSE, times), || {
+                let times = repeat_n(PAUSE, pauses(&entry, is_alone(&entry)));
+                let said = persistently(times, || {
                     match restore::from_file(host, journal, file, is_due) {
                         // It cannot be read under the lock either: better restored by what is known than not at all.
                         Err(KnobError::Host(_)) if is_unread => {
-                            restore::with_lock(host, journal, file, entry.clone())
+                            restore::with_lock(host, journal, file, entry.clone()).map(Some)
                         }
                         done => done,
                     }
                 })?;
-                if !file.exists() && hangs {
-                    tell("the guard does not respond", &said);
-                    return outlast(host, journal, file, entry);
-                } else if !file.exists() {
-                    return Ok(said);
+                match said {
+                    Some(said) if hangs => {
+                        tell("the guard does not respond", &said);
+                        return outlast(host, journal, file, entry);
+                    }
+                    Some(said) => return Ok(said),
+                    // It was confirmed meanwhile.
+                    None => {}
                 }
             }
             Duty::Wait(time) if owner_ended => {
@@ -246,12 +249,19 @@ fn is_alone(entry: &Entry) -> bool {
     u32::try_from(parent) != Ok(entry.pid)
 }
 
+/// How often a restoration that fails is tried again. Whoever waits for the guardian tells it, and the next weir tries
+/// again; nobody waits for it at the end of a time for confirmation.
+fn pauses(entry: &Entry, is_alone: bool) -> usize {
+    let is_unconfirmed = entry.state == State::InForce && matches!(entry.hold, Term::UntilConfirmed { .. });
+    if is_alone || is_unconfirmed { TRIES } else { 0 }
+}
+
 /// What cannot be restored now, such as a variable of a server that is silent, is tried again after each pause. The journal
 /// is free meanwhile.
-fn persistently(
+fn persistently<T>(
     pauses: impl Iterator<Item = Duration>,
-    mut act: impl FnMut() -> Result<Vec<String>, KnobError>,
-) -> Result<Vec<String>, KnobError> {
+    mut act: impl FnMut() -> Result<T, KnobError>,
+) -> Result<T, KnobError> {
     for (tries, pause) in pauses.enumerate() {
         match act() {
             Err(KnobError::NotLedBack { said, failed }) if tries == 0 => {
@@ -343,9 +353,40 @@ mod tests {
         let mut made = 0;
         let other = persistently(repeat_n(Duration::ZERO, 3), || {
             made += 1;
-            Err(KnobError::NoGuardian(io::ErrorKind::Other.into()))
+            Err::<(), _>(KnobError::NoGuardian(io::ErrorKind::Other.into()))
         });
         assert_eq!((made, other.is_err()), (1, true));
+    }
+
+    fn entry(hold: Term, state: State) -> Entry {
+        Entry {
+            schema: String::new(),
+            boot_id: String::new(),
+            pid: 1,
+            pid_started_ticks: 1,
+            since_ns: 0,
+            hold,
+            state,
+            silence_ns: None,
+            changes: Vec::new(),
+            checksum: String::new(),
+        }
+    }
+
+    #[test]
+    fn one_whom_nobody_waits_for_does_not_give_up() {
+        let unconfirmed = Term::UntilConfirmed { deadline_ns: 0 };
+        for (hold, state, is_alone, tries) in [
+            (Term::WhileAlive, State::InForce, false, 0),
+            (Term::WhileAlive, State::InForce, true, TRIES),
+            // Who sits at a terminal asks the journal, and not for long.
+            (unconfirmed, State::InForce, false, TRIES),
+            // What was refused, or taken back by hand.
+            (unconfirmed, State::Applying, false, 0),
+            (unconfirmed, State::LeadingBack, false, 0),
+        ] {
+            assert_eq!(pauses(&entry(hold, state), is_alone), tries, "{hold:?} {state:?} {is_alone}");
+        }
     }
 
     #[test]
@@ -379,18 +420,7 @@ mod tests {
             (unconfirmed(1000), State::InForce, None, false, false, Duty::LeadBack),
             (unconfirmed(1000), State::InForce, None, true, false, Duty::LeadBack),
         ] {
-            let entry = Entry {
-                schema: String::new(),
-                boot_id: String::new(),
-                pid: 1,
-                pid_started_ticks: 1,
-                since_ns: 0,
-                hold,
-                state,
-                silence_ns,
-                changes: Vec::new(),
-                checksum: String::new(),
-            };
+            let entry = Entry { silence_ns, ..entry(hold, state) };
             assert_eq!(
                 duty(&entry, owner_ended, hangs, 1000),
                 expected,

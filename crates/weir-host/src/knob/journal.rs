@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use weir_fs::{Access, Dir};
 use weir_knobs::KnobName;
 
-use super::entry::{self, Entry, Term, boot_clock_ns};
+use super::entry::{self, Entry, Term};
 use super::stderr::say;
 use super::{KnobError, restore};
 use crate::error::HostError;
@@ -21,9 +21,8 @@ use crate::host::Host;
 /// The longest file of a journal: hundreds of knobs.
 const LONGEST_BYTES: u64 = 1 << 20;
 
-/// Whether a write waits for the disk. Every entry is void after another boot, and what a process has written outlives
-/// the process, so a sync keeps nothing but garbage out of the journal after a failure of the power; and it may wait for
-/// whoever floods the disk.
+/// Whether a write waits for the disk. After another boot an entry has nothing but variables of servers to restore, and
+/// what a process has written outlives the process. A sync may wait for whoever floods the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sync {
     /// It does, where nobody waits for more than a command.
@@ -120,9 +119,7 @@ impl Journal {
                 other => other?,
             };
             let Some(shared) = other.changes.iter().find(|c| knobs.contains(&c.knob)) else { continue };
-            if other.is_of_another_boot(&host.tree)?
-                || other.is_stale(other.is_alive(&host.tree), boot_clock_ns())
-            {
+            if other.is_abandoned(&host.tree)? {
                 restore::with_lock(host, self, &file, other)?;
             } else if other.holds() {
                 let (knob, pid, since) = (shared.knob.clone(), other.pid, other.age());
@@ -135,11 +132,13 @@ impl Journal {
 
     /// Whether nobody else has a change of this one's knobs in the journal. With the lock held.
     pub(super) fn is_free(&self, entry: &Entry) -> bool {
+        // On a file system that is read-only by now its own file stays.
+        let is_other = |other: &Entry| (other.pid, other.since_ns) != (entry.pid, entry.since_ns);
         let shares = |other: &Entry| {
             other.changes.iter().any(|change| entry.changes.iter().any(|own| own.knob == change.knob))
         };
         let files = self.files().unwrap_or_default();
-        !files.iter().filter_map(|file| self.read(file).ok()).any(|other| shares(&other))
+        !files.iter().filter_map(|file| self.read(file).ok()).any(|other| is_other(&other) && shares(&other))
     }
 
     /// Drafts of processes that were killed while they wrote.
@@ -189,7 +188,14 @@ impl Journal {
     fn locked(&self, how: libc::c_int) -> Result<File, HostError> {
         let path = self.folder.join("lock");
         let failed = |error| HostError::io(&path, error);
-        let file = self.dir()?.open_or_create("lock", Access::ReadWrite, 0o600).map_err(failed)?;
+        let dir = self.dir()?;
+        let open = |access| dir.open_or_create("lock", access, 0o600);
+        // A file system may become read-only with a change in force. A lock takes no more than reading, but on NFS.
+        let file = open(Access::ReadWrite).or_else(|error| match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => open(Access::Read),
+            _ => Err(error),
+        });
+        let file = file.map_err(failed)?;
         // SAFETY: the descriptor is open for as long as `file` lives, and flock touches no memory of ours.
         while unsafe { libc::flock(file.as_raw_fd(), how) } != 0 {
             let error = io::Error::last_os_error();
@@ -219,7 +225,8 @@ impl Journal {
         written().map_err(|error| HostError::io(file, error))
     }
 
-    /// Takes an entry out. Not synced: that would wait for whoever floods the disk, and another boot voids it.
+    /// Takes an entry out. Not synced: that would wait for whoever floods the disk, and an entry that comes back has nothing
+    /// left to restore.
     pub(super) fn remove(&self, file: &Path) -> Result<(), HostError> {
         let removed = match self.dir() {
             Err(error) if error.is_absent() => return Ok(()),
@@ -243,12 +250,12 @@ impl Journal {
     }
 
     /// Reads an entry. One that is damaged is put aside under another name, where it blocks nobody, unless the process
-    /// that made it still runs: that restores its values itself. With the lock held.
+    /// that made it still runs, which restores its values itself, or the file system is read-only. With the lock held.
     pub(super) fn read_or_set_aside(&self, host: &Host, file: &Path) -> Result<Entry, KnobError> {
         match self.read(file) {
             Err(KnobError::Damaged { file, why, aside: None }) if !entry::maker_lives(&host.tree, &file) => {
-                let aside = self.set_aside(&file)?;
-                Err(KnobError::Damaged { file, why, aside: Some(aside) })
+                let aside = self.set_aside(&file).ok();
+                Err(KnobError::Damaged { file, why, aside })
             }
             other => other,
         }
@@ -262,25 +269,33 @@ impl Journal {
         Ok(self.folder.join(name))
     }
 
+    fn names(&self) -> Result<Vec<OsString>, HostError> {
+        let names = self.dir()?.names().and_then(Iterator::collect);
+        names.map_err(|error| HostError::io(&self.folder, error))
+    }
+
+    /// Whether a plain user may not look into it, as into root's.
+    pub fn is_closed(&self) -> bool {
+        self.names().is_err_and(|error| is_denied(&error))
+    }
+
     /// The entries' files, sorted by name; none where there is no journal. Nor has a plain user an entry in one that is closed to them.
     pub(super) fn files(&self) -> Result<Vec<PathBuf>, HostError> {
-        let is_closed = |error: &HostError| {
-            // The kernel's word: a folder that weir does not believe is refused with the same kind of error.
-            let denied =
-                matches!(error, HostError::Io { error, .. } if error.raw_os_error() == Some(libc::EACCES));
-            denied && !rustix::process::geteuid().is_root()
+        let names = match self.names() {
+            Err(error) if error.is_absent() || is_denied(&error) => return Ok(Vec::new()),
+            names => names?,
         };
-        let dir = match self.dir() {
-            Err(error) if error.is_absent() || is_closed(&error) => return Ok(Vec::new()),
-            dir => dir?,
-        };
-        let names = dir.names().and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let names = names.map_err(|error| HostError::io(&self.folder, error))?.into_iter();
-        let mut files: Vec<PathBuf> = names.map(|name| self.folder.join(name)).collect();
+        let mut files: Vec<PathBuf> = names.into_iter().map(|name| self.folder.join(name)).collect();
         files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
         files.sort();
         Ok(files)
     }
+}
+
+/// Whether the kernel itself refuses a plain user: a folder that weir does not believe is refused with the same kind of error.
+fn is_denied(error: &HostError) -> bool {
+    let denied = matches!(error, HostError::Io { error, .. } if error.raw_os_error() == Some(libc::EACCES));
+    denied && !rustix::process::geteuid().is_root()
 }
 
 fn name_of(file: &Path) -> &OsStr {

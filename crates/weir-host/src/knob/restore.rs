@@ -13,23 +13,23 @@ use crate::host::Host;
 /// What a file says once weir has marked it as set by hand.
 const BY_HAND: &str = "wbt_lat_usec";
 
-/// Leads one entry back and takes it out of the journal, if it is `due` when its turn comes. An entry that is gone
-/// has been restored already.
+/// Leads one entry back and takes it out of the journal, if it is `due` when its turn comes; `None` where it is not. An
+/// entry that is gone has been restored already.
 pub(super) fn from_file(
     host: &Host,
     journal: &Journal,
     file: &Path,
     due: impl Fn(&Entry) -> bool,
-) -> Result<Vec<String>, KnobError> {
+) -> Result<Option<Vec<String>>, KnobError> {
     let _lock = match journal.lock() {
         // The whole folder is gone: so is every entry.
-        Err(error) if error.is_absent() => return Ok(Vec::new()),
+        Err(error) if error.is_absent() => return Ok(Some(Vec::new())),
         lock => lock?,
     };
     match journal.read_or_set_aside(host, file) {
-        Err(KnobError::Host(error)) if error.is_absent() => Ok(Vec::new()),
-        Ok(entry) if !due(&entry) => Ok(Vec::new()),
-        entry => with_lock(host, journal, file, entry?),
+        Err(KnobError::Host(error)) if error.is_absent() => Ok(Some(Vec::new())),
+        Ok(entry) if !due(&entry) => Ok(None),
+        entry => with_lock(host, journal, file, entry?).map(Some),
     }
 }
 
@@ -40,14 +40,19 @@ pub(super) fn with_lock(
     file: &Path,
     mut entry: Entry,
 ) -> Result<Vec<String>, KnobError> {
-    if entry.is_of_another_boot(&host.tree)? {
-        journal.remove(file)?;
-        return Ok(vec![
-            "the settings in the journal belong to an earlier boot; nothing to restore".to_string(),
-        ]);
-    }
     let mut way = Way { host, said: Vec::new(), failed: Vec::new() };
-    way.decide(&mut entry);
+    let mut state = entry.state;
+    if entry.is_of_another_boot(&host.tree)? {
+        if entry.is_void(&host.tree)? {
+            way.said.push(
+                "the settings in the journal belong to an earlier boot; nothing to restore".to_string(),
+            );
+        }
+        entry.changes.retain(|change| change.knob.is_of_server());
+        // Others had time to set them since, whatever was under way at the end of that boot.
+        state = State::InForce;
+    }
+    way.decide(&mut entry, state);
     if entry.changes.iter().any(|change| change.touched || way.is_long(change)) {
         // From here on a knob may read neither old nor new, should this process be killed: the kernel resets some,
         // and a dirty limit goes down in steps. Without space for the note the restoration is still better than none.
@@ -56,9 +61,13 @@ pub(super) fn with_lock(
     }
     way.go(&mut entry.changes);
     if way.failed.is_empty() {
-        journal.remove(file)?;
+        if let Err(error) = journal.remove(file) {
+            way.said.push(format!("the entry stays in the journal, which cannot be written: {error}"));
+        }
         return Ok(way.said);
     }
+    // What is restored may be set by others from now on.
+    let _ = journal.rewrite(file, &entry, Sync::Not);
     Err(KnobError::NotLedBack { said: way.said, failed: way.failed })
 }
 
@@ -71,8 +80,7 @@ struct Way<'a> {
 
 impl Way<'_> {
     /// What each knob is to be restored to: compare and set, so that only a value that weir wrote is replaced.
-    fn decide(&mut self, entry: &mut Entry) {
-        let state = entry.state;
+    fn decide(&mut self, entry: &mut Entry, state: State) {
         for change in &mut entry.changes {
             if state == State::LeadingBack {
                 continue;
@@ -123,16 +131,16 @@ impl Way<'_> {
     }
 
     /// In the order in which a change is made, for the same reasons. Of two limits that bound each other the first may
-    /// only go back after the second, so what fails has another turn.
-    fn go(&mut self, changes: &mut [Written]) {
+    /// only go back after the second, so what fails has another turn. What fails again is left in `changes`.
+    fn go(&mut self, changes: &mut Vec<Written>) {
         let target = |change: &Written| change.target.clone().unwrap_or_else(|| change.old.clone());
         order::sort(self.host, changes, |change| (change.knob.clone(), target(change)));
-        let refused: Vec<&Written> = changes.iter().filter(|change| self.lead(change).is_err()).collect();
-        for change in refused {
-            if let Err(error) = self.lead(change) {
-                self.failed.push(error.to_string());
-            }
-        }
+        changes.retain(|change| self.lead(change).is_err());
+        changes.retain(|change| {
+            let failed = self.lead(change).err();
+            self.failed.extend(failed.as_ref().map(KnobError::to_string));
+            failed.is_some()
+        });
     }
 
     fn lead(&mut self, change: &Written) -> Result<(), KnobError> {
@@ -178,11 +186,15 @@ fn stood_down(change: &Written, now: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Mutex;
+
+    use weir_knobs::ServerName;
 
     use super::*;
     use crate::knob::entry::Term;
-    use crate::knob::rollback::recover_stale;
+    use crate::knob::rollback::{Until, Which, listed, recover_stale, rollback};
     use crate::knob::testing::Machine;
+    use crate::knob::{Servers, Unreached};
 
     const FILE: &str = "/proc/sys/vm/dirty_bytes";
 
@@ -211,7 +223,14 @@ mod tests {
             (|_| {}, 77_777, "vm.dirty is bytes=77777, which weir did not write", true, "77777"),
             // While it was being applied, whatever is there is weir's doing.
             (|e| e.state = State::Applying, 77_777, "back at 40000", true, "40000"),
-            (|e| e.boot_id = "earlier".into(), 10_000, "earlier boot", true, "10000"),
+            (|e| e.boot_id = "earlier".into(), 10_000, "ended without", true, "10000"),
+            (
+                |e| (e.boot_id, e.hold) = ("earlier".into(), Term::Kept),
+                10_000,
+                "the settings in the journal belong to an earlier boot",
+                true,
+                "10000",
+            ),
             // Still running: not ours to touch.
             (|e| (e.pid, e.pid_started_ticks) = (17, 5555), 10_000, "", false, "10000"),
             // The id was given to another process.
@@ -239,8 +258,69 @@ mod tests {
             let file = machine.journal.folder().join("1.json");
             fs::write(&file, entry.text().unwrap()).unwrap();
             let said = recover_stale(&machine.host, &machine.journal).join("; ");
-            assert!(said.contains(says) && (says.is_empty() == said.is_empty()), "{entry:?} {bytes}: {said}");
+            assert!(said.contains(says) && says.is_empty() == said.is_empty(), "{entry:?} {bytes}: {said}");
+            assert!(
+                entry.hold != Term::Kept || entry.state != State::InForce || !said.contains("ended without")
+            );
             assert_eq!((!file.exists(), machine.get(FILE).as_str()), (*gone, *left), "{entry:?} {bytes}");
+        }
+    }
+
+    /// A server whose only variable reads so, or which is silent.
+    #[derive(Debug)]
+    struct Stub(Mutex<Option<Value>>);
+
+    impl Servers for Stub {
+        fn read(&self, _: &ServerName, _: &str) -> Result<Value, Unreached> {
+            let silent = || Unreached { why: "it is silent".to_string(), gone: false };
+            self.0.lock().unwrap().clone().ok_or_else(silent)
+        }
+
+        fn write(&self, _: &ServerName, _: &str, value: &Value) -> Result<(), Unreached> {
+            *self.0.lock().unwrap() = Some(value.clone());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn another_boot_voids_nothing_that_a_server_keeps() {
+        const OLD: Value = Value::Number(100);
+        const NEW: Value = Value::Number(200);
+        const OTHER: Value = Value::Number(300);
+        let unconfirmed = Term::UntilConfirmed { deadline_ns: u64::MAX };
+        for (hold, state, now, says, stays, left) in [
+            (Term::WhileAlive, State::InForce, Some(NEW), "max_wal_size is back at 100", false, Some(OLD)),
+            (Term::WhileAlive, State::InForce, Some(OTHER), "which weir did not write", false, Some(OTHER)),
+            (Term::WhileAlive, State::Applying, Some(OTHER), "which weir did not write", false, Some(OTHER)),
+            (Term::Kept, State::LeadingBack, Some(NEW), "is back at 100", false, Some(OLD)),
+            (unconfirmed, State::InForce, Some(NEW), "is back at 100", false, Some(OLD)),
+            (Term::WhileAlive, State::InForce, None, "it is silent", true, None),
+            (Term::Kept, State::InForce, Some(NEW), "", true, Some(NEW)),
+        ] {
+            let mut machine = Machine::new();
+            let server: &Stub = Box::leak(Box::new(Stub(Mutex::new(now))));
+            machine.host = machine.host.clone().reaching(server);
+            machine.set(FILE, "10000");
+            let mut entry = entry(&machine);
+            let of_kernel = entry.changes[0].clone();
+            let knob = "postgres:dba@db1:5432/max_wal_size".parse().unwrap();
+            entry.changes.push(Written { knob, old: OLD, new: vec![NEW], ..of_kernel });
+            (entry.boot_id, entry.hold, entry.state) = ("earlier".into(), hold, state);
+            let file = machine.journal.folder().join("1.json");
+            fs::write(&file, entry.text().unwrap()).unwrap();
+            let said = recover_stale(&machine.host, &machine.journal).join("; ");
+            assert!(said.contains(says) && says.is_empty() == said.is_empty(), "{entry:?}: {said}");
+            assert_eq!((file.exists(), server.0.lock().unwrap().clone()), (stays, left), "{entry:?}: {said}");
+            if stays {
+                let listed = listed(&machine.host, file.clone(), &machine.journal.read(&file).unwrap());
+                let until = if hold == Term::Kept { Until::Rollback } else { Until::Stale };
+                assert_eq!((listed.until, listed.changes.len()), (until, 1), "{entry:?}");
+                *server.0.lock().unwrap() = Some(NEW);
+                let done = rollback(&machine.host, &machine.journal, Which::Last);
+                assert!(done.failed.is_empty() && !file.exists(), "{done:?}");
+                assert_eq!(server.0.lock().unwrap().clone(), Some(OLD), "{done:?}");
+            }
+            assert_eq!(machine.get(FILE), "10000", "the kernel's own is another one since the boot");
         }
     }
 
@@ -351,7 +431,8 @@ mod tests {
             let entry = Entry { state, changes, ..entry(&machine) };
             let file = machine.journal.folder().join("1.json");
             fs::write(&file, entry.text().unwrap()).unwrap();
-            let said = from_file(&machine.host, &machine.journal, &file, |_| true).unwrap().join("; ");
+            let said =
+                from_file(&machine.host, &machine.journal, &file, |_| true).unwrap().unwrap().join("; ");
             assert_eq!(machine.get(&queue("scheduler")), "mq-deadline", "{said}");
             assert!(machine.get(&queue("nr_requests")) == left && said.contains(says), "{state:?}: {said}");
         }
@@ -387,8 +468,10 @@ mod tests {
         assert_eq!((requests.as_str(), machine.get(FILE).as_str()), ("32", "40960"), "the others are back");
         fs::remove_dir(machine.real(swappiness)).unwrap();
         machine.set(swappiness, "1");
+        machine.set("/sys/block/loop0/queue/nr_requests", "99");
         back().unwrap();
         assert_eq!((machine.get(swappiness), machine.journaled().len()), ("60".to_string(), 0));
+        assert_eq!(machine.get("/sys/block/loop0/queue/nr_requests"), "99", "somebody set it since");
     }
 
     #[test]
@@ -401,7 +484,7 @@ mod tests {
             (Value::Number(32), vec![Value::Number(64)], Some(6));
         let file = machine.journal.folder().join("1.json");
         fs::write(&file, entry.text().unwrap()).unwrap();
-        let said = from_file(&machine.host, &machine.journal, &file, |_| true).unwrap().join("; ");
+        let said = from_file(&machine.host, &machine.journal, &file, |_| true).unwrap().unwrap().join("; ");
         assert!(said.contains("the device is another one now"), "{said}");
         assert_eq!((machine.get("/sys/block/loop0/queue/nr_requests"), file.exists()), ("64".into(), false));
     }

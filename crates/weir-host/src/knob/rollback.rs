@@ -1,7 +1,9 @@
 //! What stands in the journal: listed, confirmed, rolled back, and recovered when nobody answers for it any more.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::cmp::Reverse;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use weir_knobs::{Became, KnobName, Value};
 
@@ -9,6 +11,7 @@ use super::entry::{Entry, State, Term, Written, boot_clock_ns};
 use super::journal::{Journal, Sync};
 use super::{KnobError, restore};
 use crate::host::Host;
+use crate::tree::Tree;
 
 /// Which changes to roll back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +29,25 @@ pub struct LedBack {
     pub said: Vec<String>,
     /// What could not be restored, or not be read.
     pub failed: Vec<KnobError>,
+}
+
+impl LedBack {
+    /// Puts in what became of an entry. Whether it is restored.
+    fn add(&mut self, done: Result<Option<Vec<String>>, KnobError>) -> bool {
+        match done {
+            Ok(said) => {
+                self.said.extend(said.into_iter().flatten());
+                true
+            }
+            Err(error) => {
+                if let KnobError::NotLedBack { said, .. } = &error {
+                    self.said.extend(said.iter().cloned());
+                }
+                self.failed.push(error);
+                false
+            }
+        }
+    }
 }
 
 /// A change in the journal.
@@ -65,7 +87,7 @@ pub enum Until {
 type Read = (PathBuf, Entry);
 
 /// The entries, newest first, and what could not be read.
-fn all(journal: &Journal) -> (Vec<Read>, Vec<KnobError>) {
+fn all(tree: &Tree, journal: &Journal) -> (Vec<Read>, Vec<KnobError>) {
     let (mut entries, mut failed) = (Vec::new(), Vec::new());
     let files = journal.files().unwrap_or_else(|error| {
         failed.push(KnobError::Host(error));
@@ -79,22 +101,33 @@ fn all(journal: &Journal) -> (Vec<Read>, Vec<KnobError>) {
             Err(error) => failed.push(error),
         }
     }
-    entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.since_ns));
+    entries.sort_by_cached_key(|(file, entry)| {
+        // The clocks of two boots do not compare.
+        let is_past = entry.is_of_another_boot(tree).unwrap_or(false);
+        (is_past, is_past.then(|| Reverse(written_at(file))), Reverse(entry.since_ns))
+    });
     (entries, failed)
+}
+
+fn written_at(file: &Path) -> Option<SystemTime> {
+    fs::metadata(file).and_then(|data| data.modified()).ok()
 }
 
 /// What is in the journal, newest first, and what of it cannot be read.
 pub fn entries(journal: &Journal) -> (Vec<Listed>, Vec<KnobError>) {
     let host = Host::live();
-    let (entries, failed) = all(journal);
+    let (entries, failed) = all(&host.tree, journal);
     (entries.into_iter().map(|(file, entry)| listed(&host, file, &entry)).collect(), failed)
 }
 
 pub(super) fn listed(host: &Host, file: PathBuf, entry: &Entry) -> Listed {
-    let (alive, now_ns) = (entry.is_alive(&host.tree), boot_clock_ns());
+    let tree = &host.tree;
+    let (alive, now_ns) = (entry.is_alive(tree), boot_clock_ns());
+    let is_past = entry.is_of_another_boot(tree).unwrap_or(false);
+    let is_void = entry.is_void(tree).unwrap_or(false);
     let until = match entry.hold {
-        _ if entry.is_of_another_boot(&host.tree).unwrap_or(false) => Until::Void,
-        _ if entry.is_stale(alive, now_ns) => Until::Stale,
+        _ if is_void => Until::Void,
+        _ if entry.is_abandoned(tree).unwrap_or(false) => Until::Stale,
         _ if entry.state != State::InForce => Until::End,
         Term::WhileAlive => Until::End,
         Term::UntilConfirmed { deadline_ns } => {
@@ -102,9 +135,15 @@ pub(super) fn listed(host: &Host, file: PathBuf, entry: &Entry) -> Listed {
         }
         Term::Kept => Until::Rollback,
     };
-    let changes = entry.changes.iter().map(|c| (c.knob.clone(), c.old.clone(), became(c))).collect();
+    let stands = |change: &&Written| !is_past || is_void || change.knob.is_of_server();
+    let changes = entry.changes.iter().filter(stands);
+    let changes = changes.map(|c| (c.knob.clone(), c.old.clone(), became(c))).collect();
+    let age = match is_past {
+        true => written_at(&file).and_then(|time| time.elapsed().ok()).unwrap_or_default(),
+        false => entry.age(),
+    };
     let by_guard = entry.silence_ns.is_some();
-    Listed { file, pid: entry.pid, alive, age: entry.age(), until, by_guard, changes }
+    Listed { file, pid: entry.pid, alive, age, until, by_guard, changes }
 }
 
 fn became(change: &Written) -> Became {
@@ -120,7 +159,7 @@ fn became(change: &Written) -> Became {
 /// Takes changes back, from the journal alone. Changes of a running weir are left to it; values that somebody
 /// else has changed since are left alone.
 pub fn rollback(host: &Host, journal: &Journal, which: Which) -> LedBack {
-    let (entries, failed) = all(journal);
+    let (entries, failed) = all(&host.tree, journal);
     let failed = failed.into_iter().map(|error| set_aside(host, journal, error)).collect();
     let mut done = LedBack { said: Vec::new(), failed };
     // Knobs of newer changes that stay: what lies beneath them must not be pulled out.
@@ -131,15 +170,8 @@ pub fn rollback(host: &Host, journal: &Journal, which: Which) -> LedBack {
             covered.extend(entry.changes.into_iter().map(|change| change.knob));
             continue;
         }
-        match restore::from_file(host, journal, &file, |_| true) {
-            Ok(said) => done.said.extend(said),
-            Err(error) => {
-                if let KnobError::NotLedBack { said, .. } = &error {
-                    done.said.extend(said.iter().cloned());
-                }
-                done.failed.push(error);
-                covered.extend(entry.changes.into_iter().map(|change| change.knob));
-            }
+        if !done.add(restore::from_file(host, journal, &file, |_| true)) {
+            covered.extend(entry.changes.into_iter().map(|change| change.knob));
         }
         if which == Which::Last {
             break;
@@ -176,7 +208,7 @@ pub fn confirm(journal: &Journal, of: Option<u32>) -> Result<Vec<String>, KnobEr
         lock => lock.map_err(KnobError::Journal)?,
     };
     let tree = &Host::live().tree;
-    let (entries, damaged) = all(journal);
+    let (entries, damaged) = all(tree, journal);
     let mut said: Vec<String> = damaged.iter().map(with_hint).collect();
     for (file, mut entry) in entries {
         let Term::UntilConfirmed { deadline_ns } = entry.hold else { continue };
@@ -194,7 +226,12 @@ pub fn confirm(journal: &Journal, of: Option<u32>) -> Result<Vec<String>, KnobEr
         }
         entry.hold = Term::Kept;
         journal.rewrite(&file, &entry, Sync::Waits).map_err(KnobError::Journal)?;
-        said.push(format!("{knobs}: kept until `weir knobs rollback` or the next boot"));
+        let boot = if entry.changes.iter().all(|change| change.knob.is_of_server()) {
+            ""
+        } else {
+            " or the next boot"
+        };
+        said.push(format!("{knobs}: kept until `weir knobs rollback`{boot}"));
     }
     if said.is_empty() {
         said.push(nothing_waits);
@@ -206,21 +243,26 @@ pub fn confirm(journal: &Journal, of: Option<u32>) -> Result<Vec<String>, KnobEr
 /// time to be confirmed has passed. Called at the start of every run that may change knobs. The sentences tell what
 /// was done, and what could not be.
 pub fn recover_stale(host: &Host, journal: &Journal) -> Vec<String> {
-    let (entries, damaged) = all(journal);
-    let mut said: Vec<String> =
-        damaged.into_iter().map(|error| with_hint(&set_aside(host, journal, error))).collect();
-    let is_stale = |entry: &Entry| {
-        entry.is_of_another_boot(&host.tree).unwrap_or(false)
-            || entry.is_stale(entry.is_alive(&host.tree), boot_clock_ns())
-    };
-    for (file, entry) in entries.iter().filter(|(_, entry)| is_stale(entry)) {
-        said.push(format!("an earlier run (process {}) ended without restoring its settings", entry.pid));
-        match restore::from_file(host, journal, file, is_stale) {
-            Ok(more) => said.extend(more),
-            Err(error) => said.push(format!("{}: {}", file.display(), with_hint(&error))),
+    let done = recover(host, journal);
+    done.said.into_iter().chain(done.failed.iter().map(with_hint)).collect()
+}
+
+/// The same for one who has to know what could not be restored.
+pub fn recover(host: &Host, journal: &Journal) -> LedBack {
+    let (entries, failed) = all(&host.tree, journal);
+    let failed = failed.into_iter().map(|error| set_aside(host, journal, error)).collect();
+    let mut done = LedBack { said: Vec::new(), failed };
+    // Where the kernel does not say which boot this is, the restoration fails and says so.
+    let is_abandoned = |entry: &Entry| entry.is_abandoned(&host.tree).unwrap_or(true);
+    for (file, entry) in entries.iter().filter(|(_, entry)| is_abandoned(entry)) {
+        // What was to stay ends with its boot.
+        if entry.state != State::InForce || entry.hold != Term::Kept {
+            let pid = entry.pid;
+            done.said.push(format!("an earlier run (process {pid}) ended without restoring its settings"));
         }
+        done.add(restore::from_file(host, journal, file, is_abandoned));
     }
-    said
+    done
 }
 
 /// Puts a damaged file out of the way, so that it is told of once.

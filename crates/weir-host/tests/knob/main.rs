@@ -38,6 +38,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("root_changes_go_back_newest_first_and_twice_is_harmless", terms::root_changes_go_back_newest_first),
     ("root_a_second_run_waits_for_the_first", terms::root_a_second_run_waits),
     ("root_a_journal_without_room_changes_nothing", terms::root_a_journal_without_room_changes_nothing),
+    (
+        "root_a_journal_that_became_read_only_is_led_back",
+        terms::root_a_journal_that_became_read_only_is_led_back,
+    ),
     ("root_a_damaged_journal_blocks_nobody", terms::root_a_damaged_journal_blocks_nobody),
     ("root_kills_at_any_moment_are_led_back", kills::root_kills_at_any_moment_are_led_back),
     ("root_a_marked_limit_is_what_the_kernel_takes", governed::root_a_marked_limit_is_what_the_kernel_takes),

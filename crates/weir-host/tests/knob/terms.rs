@@ -8,7 +8,7 @@ use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use weir_host::Host;
-use weir_host::knob::{self, Hold, Journal, KnobError, Until, Which};
+use weir_host::knob::{self, Actuator, BdiOf, Governor, Hold, Journal, KnobError, Until, Which};
 
 use super::devices::Disk;
 use super::runs::{Run, apply, entries, settings, signal, until};
@@ -182,6 +182,12 @@ impl Small {
         assert!(mounted.unwrap().success());
         Small(folder)
     }
+
+    /// As one becomes on an error of its disk (`errors=remount-ro`).
+    pub fn becomes_read_only(&self) {
+        let mounted = Command::new("mount").args(["-o", "remount,ro"]).arg(self.0.path()).status();
+        assert!(mounted.unwrap().success());
+    }
 }
 
 impl Drop for Small {
@@ -202,6 +208,50 @@ pub fn root_a_journal_without_room_changes_nothing() {
     assert_eq!((disk.snapshot(), entries(small.0.path())), (before.clone(), 0));
     let error = apply(&Journal::at(Path::new("/proc/journal")), &texts, Hold::Kept).unwrap_err();
     assert!(matches!(error, KnobError::Journal(_)), "{error}");
+    assert_eq!(disk.snapshot(), before);
+}
+
+pub fn root_a_journal_that_became_read_only_is_led_back() {
+    let disk = Disk::new();
+    let (before, host, ahead) = (disk.snapshot(), Host::live(), disk.settings(&["read_ahead_kb=64"]));
+    let stays = |said: &[String]| said.iter().any(|sentence| sentence.contains("stays in the journal"));
+
+    let small = Small::new();
+    let journal = Journal::at(small.0.path());
+    Run::whole("__kept", small.0.path(), &ahead);
+    small.becomes_read_only();
+    for _ in 0..2 {
+        let done = knob::rollback(&host, &journal, Which::All);
+        assert!(done.failed.is_empty() && stays(&done.said), "{done:?}");
+        assert_eq!(disk.snapshot(), before);
+    }
+
+    let small = Small::new();
+    let applied = apply(&Journal::at(small.0.path()), &ahead, Hold::WhileAlive).unwrap();
+    small.becomes_read_only();
+    let said = applied.restore().unwrap();
+    assert!(stays(&said) && disk.snapshot() == before, "{said:?}");
+
+    let small = Small::new();
+    let actuator = Actuator::Bdi(BdiOf::Device(disk.name.clone()));
+    let mut governor = Governor::start(&Journal::at(small.0.path()), &host, &actuator, 1 << 20).unwrap();
+    governor.set(20 << 20).unwrap();
+    assert_ne!(disk.snapshot(), before);
+    small.becomes_read_only();
+    let said = governor.stop().unwrap();
+    assert!(stays(&said) && disk.snapshot() == before, "{said:?}");
+
+    let small = Small::new();
+    let mut run = Run::start("__hold", small.0.path(), &ahead);
+    small.becomes_read_only();
+    run.kill();
+    until("its guardian restores", || disk.snapshot() == before);
+    until("its guardian ends", || guardians(small.0.path()).is_empty());
+    // What a service does after its end: nothing is left to restore.
+    let done = knob::recover(&host, &Journal::at(small.0.path()));
+    assert!(done.failed.is_empty() && stays(&done.said), "{done:?}");
+    let error = apply(&Journal::at(small.0.path()), &ahead, Hold::Kept).unwrap_err();
+    assert!(error.hint().unwrap().contains("mounted read-only"), "{error}");
     assert_eq!(disk.snapshot(), before);
 }
 

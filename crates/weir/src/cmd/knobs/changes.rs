@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Zoned;
-use weir_host::knob::{self, KnobError, Listed, Until, Which};
+use weir_host::knob::{self, KnobError, LedBack, Listed, Until, Which};
 use weir_knobs::persist::{Found, KEEPERS};
 use weir_report::text::{self, knobs::Change};
 
@@ -45,6 +45,9 @@ fn change(listed: Listed) -> Change {
     let until = match listed.until {
         Until::End => "until that ends".to_string(),
         Until::Deadline(left) => format!("goes back in {} unless confirmed", said(left)),
+        Until::Rollback if listed.changes.iter().all(|(knob, ..)| knob.is_of_server()) => {
+            "stays until `weir knobs rollback`".to_string()
+        }
         Until::Rollback => "stays until `weir knobs rollback` or the next boot".to_string(),
         Until::Stale => "nobody answers for it any more: the next weir takes it back".to_string(),
         Until::Void => "of an earlier boot, and void".to_string(),
@@ -82,11 +85,7 @@ pub fn confirm(of: Option<u32>) -> anyhow::Result<Outcome> {
 /// Restores.
 pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
     root_or("putting settings back", LOOKING)?;
-    let done = knob::rollback(&machine::host(), &the_journal(), if all { Which::All } else { Which::Last });
-    for sentence in &done.said {
-        print(&format!("{sentence}\n"))?;
-    }
-    ended(done.failed)
+    told(knob::rollback(&machine::host(), &the_journal(), if all { Which::All } else { Which::Last }))
 }
 
 /// Restores what ended processes have left behind, and nothing that a running weir or a user keeps: what a service
@@ -94,18 +93,14 @@ pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
 pub fn recover() -> anyhow::Result<Outcome> {
     root_or("putting settings back", LOOKING)?;
     let journal = the_journal();
-    for sentence in knob::recover_stale(&machine::host(), &journal) {
+    told(knob::recover(&machine::host(), &journal))
+}
+
+fn told(done: LedBack) -> anyhow::Result<Outcome> {
+    for sentence in &done.said {
         print(&format!("{sentence}\n"))?;
     }
-    let (entries, damaged) = knob::entries(&journal);
-    match entries.iter().find(|entry| entry.until == Until::Stale) {
-        None => ended(damaged),
-        Some(left) => {
-            let what = format!("{} could not be restored", left.file.display());
-            let hint = "the sentences above say why; `weir knobs journal` shows what is left".to_string();
-            Err(Lacking { what, hint: Some(hint) }.into())
-        }
-    }
+    ended(done.failed)
 }
 
 /// The errors, the last of which ends the command.
