@@ -8,14 +8,29 @@ use weir_knobs::Refusal;
 use crate::failure::{Lacking, Usage};
 use crate::store;
 
-/// Root's journal, a user's own, or the one in $WEIR_JOURNAL: a journal apart, whose changes exclude nobody else's.
+/// The one in $WEIR_JOURNAL, a user's own, or root's.
 pub fn the_journal() -> Journal {
-    match std::env::var_os("WEIR_JOURNAL") {
-        Some(folder) if !folder.is_empty() => Journal::at(Path::new(&folder)),
-        _ if rustix::process::geteuid().is_root() => Journal::of_root(),
-        // A user without root may change servers only.
-        _ => store::state_dir().map_or_else(Journal::of_root, |folder| Journal::at(&folder.join("journal"))),
+    apart().or_else(of_user).unwrap_or_else(Journal::of_root)
+}
+
+/// That one, and beside a user's own root's, whose changes are in force as well.
+pub fn all_journals() -> Vec<Journal> {
+    match apart() {
+        Some(journal) => vec![journal],
+        None => of_user().into_iter().chain([Journal::of_root()]).collect(),
     }
+}
+
+/// A journal apart, whose changes exclude nobody else's.
+fn apart() -> Option<Journal> {
+    let folder = std::env::var_os("WEIR_JOURNAL").filter(|folder| !folder.is_empty());
+    folder.map(|folder| Journal::at(Path::new(&folder)))
+}
+
+/// A user without root may change servers only.
+fn of_user() -> Option<Journal> {
+    let folder = if rustix::process::geteuid().is_root() { None } else { store::state_dir() };
+    folder.map(|folder| Journal::at(&folder.join("journal")))
 }
 
 /// A transaction that was refused before anything was written: every reason, each with its hint.

@@ -12,7 +12,8 @@ use weir_knobs::{KnobName, Setting};
 #[command(after_help = "\
 A knob has the name of its file: vm.dirty_bytes, vm.swappiness, sda/scheduler, sda/nr_requests, \
 sda/iosched/fifo_batch, sda/bdi/max_ratio, cgroup:/db.slice/memory.high, cgroup:/db.slice/io.max/8:0/wbps.
-`weir knobs list` names them all. Changes need root; list, show and plans do not.
+`weir knobs list` names them all. Changes need root, but for variables of database servers; \
+list, show and plans do not.
 
 Examples:
   weir knobs list /var/lib/mysql

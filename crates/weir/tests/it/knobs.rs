@@ -2,7 +2,8 @@
 //! under a folder of the test's own.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -44,6 +45,17 @@ impl Bench {
         let mut command = self.weir.command(self.folder.path(), &words);
         command.env("WEIR_JOURNAL", self.folder.path().join("journal"));
         command
+    }
+
+    /// `weir knobs …` as a line for a shell at a terminal.
+    fn at_terminal(&self, before: &str, arguments: &str) -> Command {
+        let weir = self.command(arguments);
+        let words = [weir.get_program()].into_iter().chain(weir.get_args());
+        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        let mut terminal = Command::new("script");
+        terminal.args(["-qfc", &format!("{before}{}", words.join(" ")), "/dev/null"]);
+        terminal.env("WEIR_JOURNAL", self.folder.path().join("journal")).stdin(Stdio::piped());
+        terminal
     }
 
     /// Runs `weir knobs …`, with `DEV` for the device.
@@ -177,6 +189,37 @@ fn root_changes_are_for_root() {
         contains(&run.stderr, &[says]);
     }
     assert_eq!(swappiness(), before);
+
+    // What stands in a journal that is closed to them they do not learn, and are told so.
+    let journal = |path: &str, owner| {
+        let journal = folder.path().join(path);
+        fs::create_dir_all(&journal).unwrap();
+        fs::set_permissions(&journal, fs::Permissions::from_mode(0o700)).unwrap();
+        chown(&journal, Some(owner), None).unwrap();
+        journal
+    };
+    let mut closed = weir.wrapped(&nobody, folder.path(), &["knobs", "journal"]);
+    closed.env("WEIR_JOURNAL", journal("closed", 0));
+    let closed = ended(closed);
+    assert!(closed.code == 0 && !closed.stdout.contains("nothing in force"), "{closed:?}");
+    contains(&closed.stdout, &["/closed may be read by root alone"]);
+
+    // Variables of servers are theirs to change and to restore. No server is there.
+    let own = journal("weir/journal", 65_534);
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let entry = serde_json::json!({
+        "schema": "weir.journal/1", "boot_id": boot_id.trim(), "pid": 4_194_305, "pid_started_ticks": 1,
+        "changes": [{ "knob": "mysql:root@127.0.0.1:1/innodb_io_capacity", "old": "200", "new": ["400"] }],
+    });
+    fs::write(own.join("1.json"), entry.to_string()).unwrap();
+    for (command, says) in [("journal", "innodb_io_capacity"), ("rollback", "nothing to restore")] {
+        let mut run = weir.wrapped(&nobody, folder.path(), &["knobs", command]);
+        run.env("XDG_STATE_HOME", folder.path());
+        let run = ended(run);
+        assert_eq!(run.code, 0, "{command}: {run:?}");
+        contains(&run.stdout, &[says]);
+    }
+    assert!(!own.join("1.json").exists());
 }
 
 #[test]
@@ -271,20 +314,8 @@ fn root_it_goes_back_though_the_terminal_dies() {
     }
     let Some(bench) = Bench::new("root_it_goes_back_though_the_terminal_dies") else { return };
     let before = bench.value("nr_requests");
-    let weir = bench.command("apply DEV/nr_requests=32 --confirm-within 3s");
-    let words: Vec<String> = [weir.get_program()]
-        .into_iter()
-        .chain(weir.get_args())
-        .map(|w| w.to_string_lossy().into_owned())
-        .collect();
-    let mut terminal = Command::new("script")
-        .args(["-qfc", &words.join(" "), "/dev/null"])
-        .env("WEIR_JOURNAL", bench.folder.path().join("journal"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut terminal = bench.at_terminal("", "apply DEV/nr_requests=32 --confirm-within 3s");
+    let mut terminal = terminal.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     bench.wait_for("nr_requests", "32");
     terminal.kill().unwrap();
     terminal.wait().unwrap();
@@ -294,6 +325,38 @@ fn root_it_goes_back_though_the_terminal_dies() {
     while !bench.done("journal").contains("nothing in force") {
         assert!(Instant::now() < patience, "{}", bench.done("journal"));
     }
+}
+
+#[test]
+fn root_nothing_but_enter_keeps_a_change() {
+    let test = "root_nothing_but_enter_keeps_a_change";
+    if !root_or_say(test, &["script"]) {
+        return;
+    }
+    let Some(bench) = Bench::new(test) else { return };
+    let said = bench.folder.path().join("said");
+    let hears = |words: &str| {
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !fs::read_to_string(&said).unwrap().contains(words) {
+            assert!(Instant::now() < patience, "{words}: {}", fs::read_to_string(&said).unwrap());
+            sleep(Duration::from_millis(20));
+        }
+    };
+    let output = fs::File::create(&said).unwrap();
+    let mut terminal =
+        bench.at_terminal("read -r first && exec ", "apply DEV/nr_requests=32 --confirm-within 10m");
+    let mut terminal = terminal.stdout(output).stderr(Stdio::null()).spawn().unwrap();
+    let mut keyboard = terminal.stdin.take().unwrap();
+    // The second line waits in the terminal before weir asks.
+    keyboard.write_all(b"\n\n").unwrap();
+    hears("Enter keeps it");
+    keyboard.write_all(b"y\n").unwrap();
+    hears("expected Enter alone, got `y`");
+    contains(&bench.done("journal"), &["unless confirmed"]);
+    keyboard.write_all(b"\n").unwrap();
+    hears("kept until");
+    assert!(terminal.wait().unwrap().success());
+    contains(&bench.done("journal"), &["stays until"]);
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use jiff::Zoned;
-use weir_host::knob::{self, KnobError, LedBack, Listed, Until, Which};
+use weir_host::knob::{self, Journal, KnobError, LedBack, Listed, Until, Which};
+use weir_knobs::KnobName;
 use weir_knobs::persist::{Found, KEEPERS};
 use weir_report::text::{self, knobs::Change};
 
 use super::keep;
-use crate::change_journal::{failed, the_journal};
+use crate::change_journal::{all_journals, failed, the_journal};
 use crate::failure::{Lacking, Outcome};
 use crate::machine::{self, root_or};
 use crate::output::print;
@@ -18,10 +19,17 @@ const LOOKING: &str = "`weir knobs journal` works without";
 
 /// What is in force by weir, and what is kept for the next boot.
 pub fn show() -> anyhow::Result<Outcome> {
-    let journal = the_journal();
-    let (entries, damaged) = knob::entries(&journal);
-    let changes: Vec<Change> = entries.into_iter().map(change).collect();
-    let mut out = text::knobs::changes(&changes);
+    let (mut out, mut damaged) = (String::new(), Vec::new());
+    for journal in all_journals() {
+        let (entries, failed) = knob::entries(&journal);
+        let changes: Vec<Change> = entries.into_iter().map(change).collect();
+        out.push_str(&text::knobs::changes(&changes));
+        damaged.extend(failed);
+        if journal.is_closed() {
+            let folder = journal.folder().display();
+            out.push_str(&format!("{folder} may be read by root alone: there may be changes in it\n"));
+        }
+    }
     for keeper in KEEPERS {
         let kept = match keep::text_of(keeper, None).ok().flatten().map(|text| keeper.found(&text)) {
             Some(Found::Kept(kept)) => kept.into_iter().map(|one| one.setting.to_string()).collect(),
@@ -73,10 +81,19 @@ fn said(time: Duration) -> String {
     }
 }
 
+/// Root may change what is in the journal, and a user what is in a journal of variables of servers alone.
+fn may_change(journal: &Journal, what: &str) -> anyhow::Result<()> {
+    let (entries, _) = knob::entries(journal);
+    let mut knobs = entries.iter().flat_map(|entry| &entry.changes).map(|(knob, ..)| knob).peekable();
+    let is_of_servers = knobs.peek().is_some() && knobs.all(KnobName::is_of_server);
+    if is_of_servers { Ok(()) } else { root_or(what, LOOKING) }
+}
+
 /// Keeps what waits: of one process, or all.
 pub fn confirm(of: Option<u32>) -> anyhow::Result<Outcome> {
-    root_or("confirming a change", LOOKING)?;
-    for sentence in knob::confirm(&the_journal(), of).map_err(failed)? {
+    let journal = the_journal();
+    may_change(&journal, "confirming a change")?;
+    for sentence in knob::confirm(&journal, of).map_err(failed)? {
         print(&format!("{sentence}\n"))?;
     }
     Ok(Outcome::Done)
@@ -84,15 +101,24 @@ pub fn confirm(of: Option<u32>) -> anyhow::Result<Outcome> {
 
 /// Restores.
 pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
-    root_or("putting settings back", LOOKING)?;
-    told(knob::rollback(&machine::host(), &the_journal(), if all { Which::All } else { Which::Last }))
+    let journal = the_journal();
+    may_change(&journal, "putting settings back")?;
+    let is_empty = knob::entries(&journal).0.is_empty();
+    let outcome =
+        told(knob::rollback(&machine::host(), &journal, if all { Which::All } else { Which::Last }));
+    if is_empty && std::env::var_os("SUDO_USER").is_some() {
+        say!(
+            "note: this is root's journal: run `weir knobs rollback` without sudo for what you changed without it"
+        );
+    }
+    outcome
 }
 
 /// Restores what ended processes have left behind, and nothing that a running weir or a user keeps: what a service
 /// does after its end, whichever it was.
 pub fn recover() -> anyhow::Result<Outcome> {
-    root_or("putting settings back", LOOKING)?;
     let journal = the_journal();
+    may_change(&journal, "putting settings back")?;
     told(knob::recover(&machine::host(), &journal))
 }
 

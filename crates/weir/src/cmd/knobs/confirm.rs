@@ -7,13 +7,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::termios::{QueueSelector, tcflush};
 use signal_hook::consts::SIGINT;
 use weir_cli::signals::stop_on_signals;
 use weir_core::printable;
 use weir_host::knob::{self, Applied, Journal, Until};
 
 use crate::change_journal::failed;
-use crate::failure::Outcome;
+use crate::failure::{Lacking, Outcome};
 use crate::output::print;
 
 /// How often keyboard, signals and the journal are looked at.
@@ -24,6 +25,8 @@ pub fn wait(applied: Applied, journal: &Journal, time: Duration) -> anyhow::Resu
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Ok(Outcome::Done);
     }
+    // What was typed or pasted before the question is no answer to it.
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     say!("Enter keeps it, Ctrl-C takes it back now");
     let stop = stop_on_signals()?;
     let keyboard = lines();
@@ -31,7 +34,12 @@ pub fn wait(applied: Applied, journal: &Journal, time: Duration) -> anyhow::Resu
     loop {
         count_down(end);
         let entered = match keyboard.recv_timeout(LOOK) {
-            Ok(()) => true,
+            Ok(line) if line == "\n" => true,
+            Ok(line) => {
+                clear();
+                say!("expected Enter alone, got `{}`", line.trim_end());
+                false
+            }
             Err(RecvTimeoutError::Timeout) => false,
             // The terminal is gone: the guardian goes on alone.
             Err(RecvTimeoutError::Disconnected) => return Ok(Outcome::Done),
@@ -65,14 +73,14 @@ pub fn wait(applied: Applied, journal: &Journal, time: Duration) -> anyhow::Resu
     }
 }
 
-/// One message for each line entered; the sender goes with the terminal.
-fn lines() -> Receiver<()> {
+/// Each line entered; the sender goes with the terminal.
+fn lines() -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut line = String::new();
-        while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) && sender.send(()).is_ok() {
-            line.clear();
-        }
+        while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0)
+            && sender.send(std::mem::take(&mut line)).is_ok()
+        {}
     });
     receiver
 }
@@ -121,9 +129,12 @@ fn over(journal: &Journal) -> anyhow::Result<Outcome> {
     while until(journal).is_some() && Instant::now() < end {
         thread::sleep(LOOK);
     }
-    match until(journal) {
-        None => print("not confirmed: taken back\n")?,
-        Some(_) => say!("not confirmed, but not yet taken back: see `weir knobs journal`"),
+    if until(journal).is_some() {
+        let what = "not confirmed, but not all of it is restored yet".to_string();
+        let hint =
+            "its guardian tries again for an hour; `weir knobs journal` shows what is left".to_string();
+        return Err(Lacking { what, hint: Some(hint) }.into());
     }
+    print("not confirmed: taken back\n")?;
     Ok(Outcome::Done)
 }
