@@ -25,7 +25,7 @@ help:
 	@echo "make bench-trace       block-layer traces against blktrace's and bcc's tools, offline and live (root)"
 	@echo "make bench-tune        searches for settings: the race against a grid and random search, simulated (2 minutes)"
 	@echo "make bench-guard       the guard against static dirty limits, on throttled loop devices (root, 5 hours; ARGS=--quick)"
-	@echo "make install           weir, weir-fleet, manual pages and shell completions under PREFIX (default: /usr/local)"
+	@echo "make install           weir, weir-fleet, manual pages and shell completions under PREFIX (default: /usr/local), below DESTDIR"
 
 doctor:
 	@scripts/doctor "$(DIR)" $(ARGS)

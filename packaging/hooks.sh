@@ -7,6 +7,8 @@ units='weir-guard.service weir-recorder.service'
 were_running=/var/lib/weir/were-running
 # The package's own program, whatever another of that name lies earlier in PATH or stands in the environment.
 weir=/usr/bin/weir
+# Where the copy stands that is removed.
+installed=/usr/bin/weir
 
 is_booted() { [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; }
 
@@ -33,20 +35,50 @@ start_services_again() {
   rmdir /var/lib/weir 2>/dev/null || true
 }
 
-# The program goes: nobody would know the old values of settings, nor which files it wrote.
+# The program that a unit runs, of the files that systemd would take the first of.
+program_of() {
+  for folder in /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system /lib/systemd/system; do
+    [ -f "$folder/$1" ] || continue
+    sed -n 's/^ExecStart="\([^"]*\)" .*/\1/p; t; s/^ExecStart=\([^" ]*\) .*/\1/p' "$folder/$1" | head -n 1
+    return
+  done
+}
+
+# told COMMAND… : carries out what undoes something, and says what was undone, left or refused.
+told() {
+  told_code=0
+  told_said=$("$@" 2>&1) || told_code=$?
+  # Where nothing was to be undone, nothing is to be said.
+  printf '%s\n' "$told_said" | grep -vE '^$|[Nn]othing (to|was)' | sed 's/^/weir: /' >&2 || true
+  return $told_code
+}
+
+# The program $installed goes: nobody would know the old values of settings, nor which files it wrote. What another copy of
+# weir runs or has in force stays that one's.
 undo_everything() {
   rm -f "$were_running"
-  if command -v systemctl >/dev/null 2>&1; then
-    for unit in $units; do
+  another=
+  for unit in $units; do
+    name=${unit#weir-}
+    program=$(program_of "$unit")
+    if [ -n "$program" ] && [ "$program" != "$installed" ]; then
+      echo "weir: $unit stays, it runs $program" >&2
+      another=$program
+      continue
+    fi
+    if command -v systemctl >/dev/null 2>&1; then
       if is_booted; then systemctl stop "$unit" 2>/dev/null || true; fi
       systemctl --quiet disable "$unit" 2>/dev/null || true
-    done
-  fi
-  "$weir" guard uninstall >/dev/null || echo "weir: what \`weir guard install\` wrote was not all removed" >&2
-  "$weir" recorder uninstall >/dev/null || echo "weir: what \`weir recorder install\` wrote was not all removed" >&2
-  # Without a setting to restore it says so, and that is no failure.
+    fi
+    told "$weir" "${name%.service}" uninstall || echo "weir: what \`weir ${name%.service} install\` wrote was not all removed" >&2
+  done
+  # What ended processes have left behind is nobody's.
   "$weir" knobs rollback --stale >/dev/null 2>&1 || true
-  "$weir" knobs rollback --all >/dev/null 2>&1 || echo "weir: not every setting was restored: see /var/lib/weir/journal" >&2
+  if [ -n "$another" ]; then
+    echo "weir: settings stay as they are: \`$another knobs journal\` lists them" >&2
+    return 0
+  fi
+  told "$weir" knobs rollback --all || echo "weir: not every setting was restored: see /var/lib/weir/journal" >&2
 }
 
 after_removal() {

@@ -88,20 +88,30 @@ as_root() {
   fi
 }
 
-# apt_install PACKAGE… : installs without starting services: a database server among the packages is for throw-away
-# instances of the project's own. policy-rc.d is where Debian asks; one that is there already stays as it is. What apt says
-# is shown where it fails.
+# apt_install PACKAGE… : installs, but starts no service, now or at the next boot: a database server among the packages is for
+# throw-away instances of the project's own. policy-rc.d is where Debian asks; one that is there already stays as it is, but for
+# one that a killed run has left. What apt says is shown where it fails.
 apt_install() {
   # shellcheck disable=SC2016 # the inner shell expands it
   as_root env DEBIAN_FRONTEND=noninteractive sh -c '
-    policy=/usr/sbin/policy-rc.d
-    if [ ! -e $policy ]; then
+    policy=/usr/sbin/policy-rc.d mark="# while packages for weir are installed"
+    if [ ! -e $policy ] || grep -qxF "$mark" $policy; then
       trap "rm -f $policy" EXIT
       trap "exit 130" INT TERM HUP
-      printf "#!/bin/sh\nexit 101\n" >$policy && chmod 755 $policy
+      printf "#!/bin/sh\n%s\nexit 101\n" "$mark" >$policy && chmod 755 $policy
     fi
+    wanted() { find /etc/systemd/system -path "*.wants/*" -type l 2>/dev/null; }
+    clusters() { ls -d /etc/postgresql/*/main 2>/dev/null; }
+    wanted_before=$(wanted) clusters_before=$(clusters)
     said=$(apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@" 2>&1 </dev/null) ||
-      { code=$?; printf "%s\n" "$said" >&2; exit $code; }' sh "$@" >&2
+      { code=$?; printf "%s\n" "$said" >&2; exit $code; }
+    # new BEFORE : those lines that were not there before.
+    new() { while read -r line; do printf "%s\n" "$1" | grep -qxF -- "$line" || printf "%s\n" "$line"; done; }
+    wanted | new "$wanted_before" | while read -r link; do rm -f -- "$link"; done
+    # Debian makes a database with PostgreSQL, and a service for it.
+    clusters | new "$clusters_before" | while read -r cluster; do
+      pg_dropcluster "$(basename "$(dirname "$cluster")")" main >&2 || true
+    done' sh "$@" >&2
 }
 
 # install_packages WHAT NEED… : says what it installs for WHAT, then installs it; does nothing where all is here.
@@ -173,9 +183,13 @@ fetch_crates_for() {
   export CARGO_NET_OFFLINE=true
 }
 
-# Under sudo, what root built stays the user's, so that the next command without sudo can go on.
+# Under sudo, what root built stays the user's, so that the next command without sudo can go on. Trees of other systems stay
+# root's, who runs what is in them.
 give_back() {
   local path
   [ -n "${SUDO_UID:-}" ] && [ "$(id -u)" = 0 ] || return 0
-  for path; do [ ! -e "$path" ] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"; done
+  for path; do
+    [ ! -e "$path" ] || find "$path" \( -path '*/packages/trees' -o -path '*/servers' \) -prune -o \
+      -exec chown -h "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" {} +
+  done
 }

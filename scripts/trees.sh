@@ -28,6 +28,8 @@ debian_tree() {
 
 # tree_once FOLDER SUITE PACKAGE,… [OPTION…] : the same, made once: it has its name when it is whole.
 tree_once() {
+  # One whose files were given to another account is no system.
+  [ ! -d "$1" ] || [ "$(stat -c %u "$1")" = 0 ] || rm -rf --one-file-system "$1"
   [ ! -d "$1" ] || return 0
   say "makes $1 (a minute or two)"
   mkdir -p "$(dirname "$1")"

@@ -262,8 +262,7 @@ def options(parser, json_name, **defaults):
         table.lacking("loop devices and the kernel's limits need root")
     if not os.path.exists(arguments.weir):
         table.lacking(f"{arguments.weir} is not there: build it with scripts/build")
-    # A SIGTERM, too, leads through the way back.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    table.end_in_order()
     return arguments
 
 

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -19,6 +20,12 @@ import time
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WEIR = os.path.join(REPOSITORY, "target/release/weir")
 HEAD = ["", "weir: median (range)", "peer: median (range)", "ratio", "bar", ""]
+
+
+def end_in_order():
+    """Lets SIGTERM, and a terminal that is lost, lead through the way back, as Ctrl-C does."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
 
 
 def parse(description, **more):

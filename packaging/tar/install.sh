@@ -31,6 +31,7 @@ if [ "$remove" ]; then
     . ./hooks.sh
     # Services and settings first, with this package's own program.
     weir=$PWD/files/bin/weir
+    installed=$prefix/bin/weir
     undo_everything
     after_removal
   fi

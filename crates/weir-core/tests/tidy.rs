@@ -195,7 +195,8 @@ fn every_rule_complains_about_a_bad_input() {
     let hidden = format!("//! A.\nfn f() {{ {} {{ g() }} }}\n", "unsafe");
     let open_port = "kind: DaemonSet\n- --metrics=0.0.0.0:9751\n---\nkind: NetworkPolicy\n- port: 80\n";
     let mounts = "//! A.\nfn f() { fs::read_to_string(\"/proc/self/mounts\"); }\n";
-    let cases: [(&str, &str, &str); 20] = [
+    let captured = format!("fn a() {{ {}(\"not run: a\") }}\n", "eprintln!");
+    let cases: [(&str, &str, &str); 21] = [
         ("crates/weir-kernel/src/a.rs", mounts, "others choose bytes"),
         ("crates/weir/src/settings/a.rs", "//! A.\nuse crate::cmd::tune;\n", "settings may not use cmd"),
         ("crates/weir/src/settings/a.rs", "//! A.\nuse std::fs::read;\n", "may not name std::fs"),
@@ -220,6 +221,7 @@ fn every_rule_complains_about_a_bad_input() {
         ("README.md", &workplace, "speaks of itself alone"),
         ("crates/weir/src/cmd/a.rs", &later, "without an issue"),
         ("crates/weir/tests/a.rs", &skipped, "ignored"),
+        ("crates/weir/tests/a.rs", &captured, "captures"),
         ("crates/weir/src/cmd/a.rs", &hidden, "unsafe"),
         ("crates/weir-io/src/a.rs", "//! A.\n#[test]\nfn root_mounts() {\n    mount();\n}\n", "does not ask"),
         ("crates/weir-io/Cargo.toml", "[package]\nname = \"weir-io\"\n", "workspace lints"),
@@ -362,6 +364,11 @@ fn rust(path: &str, text: &str) -> Vec<String> {
     }
     if code.contains(&format!("#[{}", "ignore")) {
         complaints.push("a test is ignored: it runs, or it says what it lacks".to_string());
+    }
+    if code.split_whitespace().collect::<String>().contains(&format!("{}(\"notrun", "eprintln!")) {
+        complaints.push(
+            "what did not run is said past what the harness captures: writeln!(io::stderr(), …)".to_string(),
+        );
     }
     let may_be_unsafe = UNSAFE_CRATES.iter().any(|krate| path.starts_with(&format!("crates/{krate}/")));
     let is_unsafe = ["{", "fn", "impl"].iter().any(|what| code.contains(&format!("{} {what}", "unsafe")));

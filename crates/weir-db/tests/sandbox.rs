@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ fn installed(test: &str) -> Vec<Flavour> {
     let found = |flavour: &Flavour| match Binaries::find(*flavour, None) {
         Ok(_) => true,
         Err(error) => {
-            eprintln!("not run: {test} ({flavour}): {error}");
+            _ = writeln!(std::io::stderr(), "not run: {test} ({flavour}): {error}");
             false
         }
     };

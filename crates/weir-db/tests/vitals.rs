@@ -4,6 +4,7 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+use std::io::Write;
 use weir_db::Connection;
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
 use weir_db::vitals::{Watch, variables_that_matter};
@@ -13,7 +14,10 @@ use weir_oltp::Dialect;
 fn counters_grow_with_work_and_variables_are_there() {
     for flavour in [Flavour::Mariadb, Flavour::Postgres] {
         if let Err(error) = Binaries::find(flavour, None) {
-            eprintln!("not run: counters_grow_with_work_and_variables_are_there ({flavour}): {error}");
+            _ = writeln!(
+                std::io::stderr(),
+                "not run: counters_grow_with_work_and_variables_are_there ({flavour}): {error}"
+            );
             continue;
         }
         let parent = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
@@ -22,7 +23,7 @@ fn installed(test: &str) -> Vec<Flavour> {
     let found = |flavour: &Flavour| match Binaries::find(*flavour, None) {
         Ok(_) => true,
         Err(error) => {
-            eprintln!("not run: {test} ({flavour}): {error}");
+            _ = writeln!(std::io::stderr(), "not run: {test} ({flavour}): {error}");
             false
         }
     };

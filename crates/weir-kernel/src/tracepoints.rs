@@ -32,12 +32,14 @@ fn prototype<'b>(btf: &'b Btf<'_>, tracepoint: &str) -> Option<FuncProto<'b>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
     fn the_running_kernel_s_forms_are_read() {
         let Ok(btf) = Btf::from_vmlinux() else {
-            eprintln!("not run: this kernel has no /sys/kernel/btf/vmlinux");
+            _ = writeln!(std::io::stderr(), "not run: this kernel has no /sys/kernel/btf/vmlinux");
             return;
         };
         // A queue has stood before the bio in every kernel, and before that there is the program's context.

@@ -1,6 +1,7 @@
 //! A throw-away PostgreSQL with a user for every way to log in.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,7 +58,7 @@ impl Bed {
     /// A server of the test's own.
     pub fn start(test: &str) -> Option<Bed> {
         if let Err(error) = Binaries::find(Flavour::Postgres, None) {
-            eprintln!("not run: {test}: {error}");
+            _ = writeln!(std::io::stderr(), "not run: {test}: {error}");
             return None;
         }
         let folder = tempfile::tempdir_in(memory()).unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -221,7 +222,8 @@ fn every_question_has_the_same_rows_on_duckdb() {
     let found =
         Command::new(python()).args(["-c", "import duckdb"]).output().is_ok_and(|ran| ran.status.success());
     if !found {
-        eprintln!(
+        _ = writeln!(
+            std::io::stderr(),
             "not run: every_question_has_the_same_rows_on_duckdb: no duckdb for {}",
             python().display()
         );
@@ -261,10 +263,13 @@ fn the_same_on(server: &Server) {
 fn every_question_has_the_same_rows_on_sail() {
     match Server::sail() {
         Some(server) => the_same_on(&server),
-        None => eprintln!(
-            "not run: every_question_has_the_same_rows_on_sail: no pysail beside {}",
-            python().display()
-        ),
+        None => {
+            _ = writeln!(
+                std::io::stderr(),
+                "not run: every_question_has_the_same_rows_on_sail: no pysail beside {}",
+                python().display()
+            )
+        }
     }
 }
 

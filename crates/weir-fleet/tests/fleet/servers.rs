@@ -107,7 +107,7 @@ impl Drop for Server {
 fn named(variable: &str, test: &str) -> Option<PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from);
     if named.is_none() {
-        eprintln!("not run: {test}: {variable} names no Python; make test-spark does");
+        _ = writeln!(std::io::stderr(), "not run: {test}: {variable} names no Python; make test-spark does");
     }
     named
 }

@@ -1,6 +1,7 @@
 //! Questions for a server of Spark Connect: connections that break, signals, TLS, tokens, workers that die.
 
 use std::fs;
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -29,7 +30,11 @@ fn fleet() -> Fleet {
 fn sail(test: &str) -> Option<Server> {
     let server = Server::sail();
     if server.is_none() {
-        eprintln!("not run: {test}: no pysail beside {}", crate::servers::python().display());
+        _ = writeln!(
+            std::io::stderr(),
+            "not run: {test}: no pysail beside {}",
+            crate::servers::python().display()
+        );
     }
     server
 }

@@ -552,10 +552,12 @@ fn tick_ns() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn root_or_say<T>(test: &str, needed: Result<T, String>) -> Option<T> {
-        needed.map_err(|lacking| eprintln!("not run: {test} lacks {lacking}")).ok()
+        needed.map_err(|lacking| _ = writeln!(std::io::stderr(), "not run: {test} lacks {lacking}")).ok()
     }
 
     /// As where another account runs more processes that sync than the table has places.

@@ -1,5 +1,6 @@
 //! What installs of services have in common: which program may run, and words of units of systemd.
 
+use std::io;
 use std::path::Path;
 
 use crate::failure::Lacking;
@@ -33,6 +34,16 @@ pub fn check_program(program: &Path) -> Result<(), Lacking> {
         hint: Some("install -o root -g root -m 755 weir /usr/local/bin/weir, and run that one".to_string()),
     };
     weir_fs::trusted_chain(program).map(drop).map_err(|error| refused(error.to_string()))
+}
+
+/// A device, or a path on one, as a service has to be told it: a service does not start in the folder where it was typed.
+///
+/// # Errors
+/// When the current folder is not known.
+pub fn device(typed: &str) -> io::Result<String> {
+    let is_name = !typed.contains('/')
+        && (Path::new("/sys/class/block").join(typed).exists() || !Path::new(typed).exists());
+    Ok(if is_name { typed.to_string() } else { std::path::absolute(typed)?.to_string_lossy().into_owned() })
 }
 
 /// A word of a command as systemd reads it: without variables, too.

@@ -1,7 +1,7 @@
 //! The file of settings of `weir guard`.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::cli::guard::run::Args;
 use crate::failure::Lacking;
@@ -11,26 +11,35 @@ use crate::settings::guard::guard;
 /// Where settings are looked for without `--config`.
 const DEFAULT_FILE: &str = "/etc/weir/guard.toml";
 
-/// What was typed, laid over the file.
+/// What was typed, laid over the file that is named, or that of this machine.
 ///
 /// # Errors
 /// When the file cannot be read, or with what was typed makes no settings.
 pub fn settings(args: &Args) -> anyhow::Result<GuardSettings> {
-    let path = args.config.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
-    let text = match &args.config {
-        Some(named) => std::fs::read_to_string(named),
-        // Found, not named: it says what root does at every boot.
-        None => found(&path),
-    };
-    let text = match text {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && args.config.is_none() => None,
-        Err(error) => {
-            let what = format!("cannot read the settings {}: {error}", path.display());
-            return Err(Lacking { what, hint: None }.into());
-        }
-    };
-    guard(args, text.as_deref().map(|text| (path.as_path(), text)))
+    if args.config.is_some() {
+        return named(args);
+    }
+    let path = Path::new(DEFAULT_FILE);
+    // Found, not named: it says what root does at every boot.
+    match found(path) {
+        Ok(text) => guard(args, Some((path, &text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => guard(args, None),
+        Err(error) => Err(unreadable(path, &error).into()),
+    }
+}
+
+/// What was typed, laid over a file that is named.
+///
+/// # Errors
+/// As above.
+pub fn named(args: &Args) -> anyhow::Result<GuardSettings> {
+    let Some(path) = &args.config else { return guard(args, None) };
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    guard(args, Some((path, &text)))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Lacking {
+    Lacking { what: format!("cannot read the settings {}: {error}", path.display()), hint: None }
 }
 
 /// The text of a file that only root or the caller can have written.

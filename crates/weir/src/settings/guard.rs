@@ -40,7 +40,7 @@ fn lay_over(settings: &mut GuardSettings, args: &Args) {
         settings.spare = args.spare.clone();
     }
     settings.sensor = args.sensor.unwrap_or(settings.sensor);
-    settings.shadow |= args.shadow;
+    settings.shadow = args.shadow.unwrap_or(settings.shadow);
     settings.metrics = args.metrics.clone().or(settings.metrics.take());
     settings.metrics_for_others |= args.metrics_for_others;
     settings.log = args.log.clone().or(settings.log.take());
@@ -79,6 +79,7 @@ mod tests {
         assert_eq!(settings.target.p99, LatencyTarget::Absolute(Nanos::from_millis(20)));
         assert_eq!((settings.target.keep, settings.shadow, settings.history), (0.95, true, false));
         assert_eq!(settings.devices, ["sda"]);
+        assert!(!guard(&Args { shadow: Some(false), ..typed.clone() }).unwrap().shadow);
         let others = Args { metrics: "0.0.0.0:9750".parse().ok(), ..typed.clone() };
         assert!(guard(&others).unwrap_err().to_string().contains("are readable by every host"));
         assert!(guard(&Args { metrics_for_others: true, ..others }).is_ok());

@@ -1,6 +1,7 @@
 //! `weir db explain`: what limits a server of weir's own, and the test of it.
 
 use std::fs;
+use std::io::Write;
 
 use serde_json::Value;
 use weir_db::sandbox::{Binaries, Flavour};
@@ -13,7 +14,7 @@ const LINE: [&str; 10] =
 fn is_installed(flavour: Flavour, test: &str) -> bool {
     let found = Binaries::find(flavour, None);
     if let Err(error) = &found {
-        eprintln!("not run: {test}: {error}");
+        _ = writeln!(std::io::stderr(), "not run: {test}: {error}");
     }
     found.is_ok()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -400,7 +401,7 @@ fn root_a_hostile_program_reaches_nothing_of_a_server_of_this_machine() {
     }
     // Without namespaces its `kill -1` would be for real servers of this machine.
     if !Command::new("unshare").args(["-mpf", "true"]).status().is_ok_and(|status| status.success()) {
-        eprintln!("not run: {test}: no namespaces");
+        _ = writeln!(std::io::stderr(), "not run: {test}: no namespaces");
         return;
     }
     for (account, server) in [("postgres", "postgres"), ("mysql", "mysql"), ("nobody", "mariadb")] {

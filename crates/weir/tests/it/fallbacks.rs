@@ -1,5 +1,6 @@
 //! A kernel that refuses a program ends no command that can do with another source: that one is used, and named.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -21,7 +22,7 @@ impl Bench {
             return None;
         }
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-            eprintln!("not run: {test} lacks /sys/kernel/btf/vmlinux");
+            _ = writeln!(std::io::stderr(), "not run: {test} lacks /sys/kernel/btf/vmlinux");
             return None;
         }
         Some(Bench { weir: Weir::new(), device: LoopDevice::create(&["fs=ext4", size]) })

@@ -96,7 +96,7 @@ fn root_alone_names_of_processes_are_printed_and_not_obeyed() {
         ["trace", "fsync", "--", &program, "if=/dev/zero", "of=data", "bs=4k", "count=50", "oflag=dsync"];
     let ended = weir.run(folder.path(), &line);
     if ended.code == 3 {
-        eprintln!("not run: {}", ended.stderr);
+        _ = writeln!(std::io::stderr(), "not run: {}", ended.stderr);
         return;
     }
     // What dd itself says is its own.

@@ -107,7 +107,7 @@ fn root_a_recorder_keeps_what_it_saw_through_kills() {
         return;
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        eprintln!("not run: this kernel has no /sys/kernel/btf/vmlinux");
+        _ = writeln!(std::io::stderr(), "not run: this kernel has no /sys/kernel/btf/vmlinux");
         return;
     }
     let (bench, device) = (Bench::new(), LoopDevice::create(&["fs=ext4"]));
@@ -191,7 +191,7 @@ fn root_a_running_recorder_keeps_what_is_asked_for_and_tells_what_it_counts() {
         return;
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        eprintln!("not run: this kernel has no /sys/kernel/btf/vmlinux");
+        _ = writeln!(std::io::stderr(), "not run: this kernel has no /sys/kernel/btf/vmlinux");
         return;
     }
     let (bench, device) = (Bench::new(), LoopDevice::create(&["fs=ext4"]));

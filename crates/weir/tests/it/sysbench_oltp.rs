@@ -1,6 +1,7 @@
 //! sysbench's database scripts and users' own, on real servers: what weir itself has to answer for beyond the comparison
 //! with sysbench. The servers are throw-away ones.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use weir_db::sandbox::{Binaries, Flavour, Sandbox};
@@ -33,7 +34,7 @@ impl Bench {
     /// `None`, and said, where no such server is installed.
     fn new(test: &str, flavour: Flavour) -> Option<Bench> {
         if let Err(error) = Binaries::find(flavour, None) {
-            eprintln!("not run: {test} ({flavour}): {error}");
+            _ = writeln!(std::io::stderr(), "not run: {test} ({flavour}): {error}");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! `weir top`: frames as text and on a terminal, what it says where it sees little, and how it leaves the terminal.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -51,7 +52,7 @@ fn mistakes_at_the_screen_are_named() {
 /// no script(1) to make one.
 fn on_a_terminal(keys: &str, then: &str) -> Option<String> {
     if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("not run: a terminal takes script(1)");
+        _ = writeln!(std::io::stderr(), "not run: a terminal takes script(1)");
         return None;
     }
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());

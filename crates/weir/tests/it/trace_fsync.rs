@@ -30,7 +30,7 @@ impl Drop for Running {
 fn describes_its_types() -> bool {
     let does = Path::new("/sys/kernel/btf/vmlinux").exists();
     if !does {
-        eprintln!("not run: this kernel has no /sys/kernel/btf/vmlinux");
+        _ = writeln!(std::io::stderr(), "not run: this kernel has no /sys/kernel/btf/vmlinux");
     }
     does
 }

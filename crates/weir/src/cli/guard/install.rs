@@ -9,8 +9,8 @@ use super::run;
 /// Arguments of `weir guard install`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The options become /etc/weir/guard.toml, which the service reads; after a change there, run `systemctl \
-restart weir-guard`. `weir guard uninstall` removes these files, except those that were changed since.
+The options, laid over --config where that is named, become /etc/weir/guard.toml, which the service reads; \
+after a change there, run `systemctl restart weir-guard`. `weir guard uninstall` removes these files, except those that were changed since.
 
 Examples:
   weir guard install --shadow --protect mariadb.service

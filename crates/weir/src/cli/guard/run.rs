@@ -36,9 +36,9 @@ pub struct Args {
     /// Whose syncs: a systemd unit, comm:NAME, pid:N (with its children), cgroup:PATH, or all. Repeatable [default: all]
     #[arg(long, value_name = "WHO")]
     pub protect: Vec<Protected>,
-    /// Decide and log, and change nothing
-    #[arg(long)]
-    pub shadow: bool,
+    /// Decide and log, and change nothing; `--shadow=false` where the file says otherwise
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub shadow: Option<bool>,
     /// The actuator: the limit that the guard sets [default: auto]
     #[arg(long, alias = "lever", value_name = "ACTUATOR")]
     pub actuator: Option<ActuatorChoice>,

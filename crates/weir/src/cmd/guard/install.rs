@@ -6,9 +6,9 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::cli::guard::install::Args;
-use crate::daemon::install::{SHARE, check_program, passing};
+use crate::daemon::install::{SHARE, check_program, device, passing};
 use crate::daemon::manifest::{Piece, Root};
-use crate::failure::{Lacking, Outcome};
+use crate::failure::{Lacking, Outcome, Usage};
 use crate::guard::install::unit::NAME;
 use crate::guard::install::{LIST, next_steps, packaged_config, pieces};
 use crate::inputs;
@@ -17,7 +17,16 @@ use crate::output::print;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    let settings = inputs::guard::settings(&args.run)?;
+    if args.run.print_config {
+        let what = "--print-config prints settings, and install writes them".to_string();
+        return Err(Usage { what, hint: Some("--dry-run shows what would be written".to_string()) }.into());
+    }
+    let mut settings = inputs::guard::named(&args.run)?;
+    for typed in &mut settings.devices {
+        *typed = device(typed).context("cannot tell which folder this is")?;
+    }
+    let log = settings.log.as_deref().map(std::path::absolute).transpose();
+    settings.log = log.context("cannot tell where --log leads")?;
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
     let share = match &args.to {
         Some(folder) => std::path::absolute(folder).context("cannot tell where --to leads")?,

@@ -1,12 +1,13 @@
 //! `weir recorder install` and `uninstall`: the recorder as a service of systemd.
 
+use std::io;
 use std::path::PathBuf;
 
 use anyhow::Context;
 
 use crate::cli::recorder::{InstallArgs, UninstallArgs};
 use crate::cmd::guard::install::{is_booted, systemctl};
-use crate::daemon::install::{SHARE, check_program, passing};
+use crate::daemon::install::{SHARE, check_program, device, passing};
 use crate::daemon::manifest::{Piece, Root};
 use crate::failure::{Outcome, Usage};
 use crate::inputs::recorder::settings as settings_of;
@@ -28,7 +29,8 @@ pub fn install(args: &InstallArgs, command: &[String]) -> anyhow::Result<Outcome
         Some(folder) => std::path::absolute(folder).context("cannot tell where --to leads")?,
         None => PathBuf::from(SHARE),
     };
-    let pieces = pieces(&settings, &program, &options(command), &share);
+    let options = options(command).context("cannot tell which folder this is")?;
+    let pieces = pieces(&settings, &program, &options, &share);
     if args.root.is_none()
         && let Some(why) = passing(&program)
     {
@@ -60,8 +62,10 @@ pub fn install(args: &InstallArgs, command: &[String]) -> anyhow::Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// What was typed for the run.
-fn options(command: &[String]) -> Vec<String> {
+/// What was typed for the run, as the service has to be told it.
+fn options(command: &[String]) -> io::Result<Vec<String>> {
+    let devices =
+        |typed: &str| typed.split(',').map(device).collect::<io::Result<Vec<_>>>().map(|all| all.join(","));
     let mut typed = command.iter().skip_while(|word| *word != "install").skip(1);
     let mut options = Vec::new();
     while let Some(word) = typed.next() {
@@ -69,10 +73,17 @@ fn options(command: &[String]) -> Vec<String> {
             "--dry-run" | "--now" => {}
             "--root" | "--to" => _ = typed.next(),
             word if word.starts_with("--root=") || word.starts_with("--to=") => {}
-            word => options.push(word.to_string()),
+            "--devices" => {
+                options.push(word.clone());
+                options.extend(typed.next().map(|typed| devices(typed)).transpose()?);
+            }
+            word => options.push(match word.strip_prefix("--devices=") {
+                Some(typed) => format!("--devices={}", devices(typed)?),
+                None => word.to_string(),
+            }),
         }
     }
-    options
+    Ok(options)
 }
 
 /// `weir recorder uninstall`.

@@ -82,7 +82,7 @@ pub fn next_steps(settings: &GuardSettings, now: bool) -> String {
     if settings.shadow {
         steps.push((
             "let it act, when its decisions convince you",
-            "sed -i 's/^shadow = true/shadow = false/' /etc/weir/guard.toml && systemctl restart weir-guard",
+            "weir guard install --config /etc/weir/guard.toml --shadow=false --now",
         ));
     }
     steps.push(("remove it, and restore every limit", "weir guard uninstall"));
@@ -152,6 +152,6 @@ mod tests {
             "{steps}"
         );
         let steps = next_steps(&settings(), true);
-        assert!(steps.contains("shadow = false") && !steps.contains("enable --now"), "{steps}");
+        assert!(steps.contains("--shadow=false --now") && !steps.contains("enable --now"), "{steps}");
     }
 }
