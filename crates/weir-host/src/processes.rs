@@ -20,6 +20,8 @@ pub struct ProcessSample {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Counters {
+    /// When the process began, in ticks since boot: a number may be used again, and a process may rename itself.
+    began: u64,
     name: String,
     read_bytes: u64,
     write_bytes: u64,
@@ -35,11 +37,12 @@ impl Host {
                 continue;
             }
             match self.counters_of(pid) {
-                // What a kernel thread writes, some process made dirty, and counts there.
-                Ok(_) if self.is_kernel_thread(pid) => {}
                 Ok((read_bytes, write_bytes)) => {
-                    let name = self.tree.line(&format!("/proc/{pid}/comm")).unwrap_or_default();
-                    by_pid.insert(pid, Counters { name, read_bytes, write_bytes });
+                    // What a kernel thread writes, some process made dirty, and counts there.
+                    if let Some(began) = self.began(pid) {
+                        let name = self.tree.line(&format!("/proc/{pid}/comm")).unwrap_or_default();
+                        by_pid.insert(pid, Counters { began, name, read_bytes, write_bytes });
+                    }
                 }
                 // A process that ended in the meantime is no refusal.
                 Err(error) => {
@@ -81,13 +84,18 @@ impl ProcessSample {
     /// The same as [`ProcessSample::since`] in whole bytes, in no order.
     pub fn moved_since(&self, earlier: &ProcessSample) -> Vec<Moved> {
         let moved = |(pid, later): (&u32, &Counters)| {
-            let before = earlier.by_pid.get(pid).filter(|before| before.name == later.name);
+            let before = earlier.of(*pid, later);
             let bytes = |pick: fn(&Counters) -> u64| pick(later).saturating_sub(before.map_or(0, pick));
             let (read_bytes, written_bytes) = (bytes(|c| c.read_bytes), bytes(|c| c.write_bytes));
             let moved = read_bytes.saturating_add(written_bytes) > 0;
             moved.then(|| Moved { pid: *pid, comm: later.name.clone(), read_bytes, written_bytes })
         };
         self.by_pid.iter().filter_map(moved).collect()
+    }
+
+    /// The counters of the same process.
+    fn of(&self, pid: u32, later: &Counters) -> Option<&Counters> {
+        self.by_pid.get(&pid).filter(|before| before.began == later.began)
     }
 
     /// Whether a process's counters were read.
@@ -100,8 +108,7 @@ impl ProcessSample {
     pub fn since(&self, earlier: &ProcessSample) -> Vec<ProcessLoad> {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(1e-9);
         let load = |(pid, later): (&u32, &Counters)| {
-            // The same id with another name is another process.
-            let before = earlier.by_pid.get(pid).filter(|before| before.name == later.name);
+            let before = earlier.of(*pid, later);
             let rate = |pick: fn(&Counters) -> u64| {
                 pick(later).saturating_sub(before.map_or(0, pick)) as f64 / seconds
             };
@@ -152,18 +159,28 @@ mod tests {
         assert_eq!(parse(text).unwrap(), (4096, 8192));
         assert!(parse("read_bytes: x\nwrite_bytes: 1\n").unwrap_err().item.contains("`x`"));
         let at = Instant::now();
-        let counters = |name: &str, write_bytes| Counters { name: name.into(), read_bytes: 0, write_bytes };
+        let counters = |began, name: &str, write_bytes| Counters {
+            began,
+            name: name.into(),
+            read_bytes: 0,
+            write_bytes,
+        };
         let sample = |seconds, list: Vec<(u32, Counters)>| ProcessSample {
             at: at + std::time::Duration::from_secs(seconds),
             by_pid: list.into_iter().collect(),
             refused: 0,
         };
-        let earlier =
-            sample(0, vec![(1, counters("cp", 100)), (2, counters("sh", 50)), (3, counters("old", 9))]);
-        let later =
-            sample(2, vec![(1, counters("cp", 500)), (2, counters("sh", 50)), (3, counters("new", 1000))]);
+        let of = |seconds, list: [(u64, &str, u64); 4]| {
+            let list = (1..).zip(list).map(|(pid, (began, name, bytes))| (pid, counters(began, name, bytes)));
+            sample(seconds, list.collect())
+        };
+        // The third renames itself, the fourth has the number and the name of one that ended.
+        let earlier = of(0, [(7, "cp", 100), (7, "sh", 50), (7, "old", 800), (7, "dd", 9)]);
+        let later = of(2, [(7, "cp", 500), (7, "sh", 50), (7, "new", 1000), (8, "dd", 1000)]);
         let loads: Vec<(String, f64)> =
             later.since(&earlier).into_iter().map(|p| (p.name, p.write_bytes_per_second)).collect();
-        assert_eq!(loads, [("new".to_string(), 500.0), ("cp".to_string(), 200.0)]);
+        assert_eq!(loads, [("dd", 500.0), ("cp", 200.0), ("new", 100.0)].map(|(n, r)| (n.to_string(), r)));
+        let moved = later.moved_since(&earlier).into_iter().find(|moved| moved.pid == 3).unwrap();
+        assert_eq!((moved.comm.as_str(), moved.written_bytes), ("new", 200));
     }
 }
