@@ -46,7 +46,7 @@ impl Piece {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     schema: String,
-    /// In the order of writing.
+    /// In the order of writing. While a file is being replaced, it is here with its old text and with its new one.
     pieces: Vec<Piece>,
     /// Folders that were made for them, outermost first.
     folders: Vec<PathBuf>,
@@ -122,22 +122,24 @@ impl Root {
     /// cannot be written: what was written until then is in the manifest.
     pub fn install(&self, pieces: &[Piece], brought: &[Piece]) -> anyhow::Result<()> {
         let earlier = self.installed()?;
-        let was = |path: &Path| {
-            earlier.iter().flat_map(|m| &m.pieces).find(|p| p.path == path).map(|p| p.text.as_str())
+        let of_path = |path: &Path| -> Vec<&str> {
+            let pieces = earlier.iter().flat_map(|manifest| &manifest.pieces);
+            pieces.filter(|piece| piece.path == path).map(|piece| piece.text.as_str()).collect()
         };
         let mut replaced = Vec::new();
         for piece in pieces {
             let there = self.read(&piece.path)?;
-            let ours = |text: &str| text == piece.text || was(&piece.path) == Some(text);
+            let was = of_path(&piece.path);
+            let ours = |text: &str| text == piece.text || was.contains(&text);
             let is_there = |known: &&Piece| known.path == piece.path && there.as_deref() == Some(&known.text);
-            if was(&piece.path).is_none()
+            if was.is_empty()
                 && let Some(known) = brought.iter().find(is_there)
             {
                 replaced.push(known.clone());
                 continue;
             }
             if there.as_deref().is_some_and(|text| !ours(text)) {
-                return Err(in_the_way(&self.under(&piece.path), was(&piece.path).is_some()));
+                return Err(in_the_way(&self.under(&piece.path), !was.is_empty()));
             }
         }
         let mut manifest = earlier.unwrap_or(Manifest {
@@ -149,13 +151,17 @@ impl Root {
         manifest.replaced.extend(replaced);
         for piece in pieces {
             self.make_folder(&piece.path, &mut manifest)?;
-            // Noted before it is written: whatever ends this, an uninstall knows of the file.
-            manifest.pieces.retain(|known| known.path != piece.path);
-            manifest.pieces.push(piece.clone());
+            // Noted before it is written: whatever ends this, the file is known by what it is and by what it was to be.
+            if !manifest.pieces.contains(piece) {
+                manifest.pieces.push(piece.clone());
+            }
             self.save(&manifest)?;
             self.write(&piece.path, &piece.text, 0o644)?;
         }
-        Ok(())
+        let is_old =
+            |known: &Piece| pieces.iter().any(|piece| piece.path == known.path && piece.text != known.text);
+        manifest.pieces.retain(|known| !is_old(known));
+        self.save(&manifest)
     }
 
     fn make_folder(&self, file: &Path, manifest: &mut Manifest) -> anyhow::Result<()> {
@@ -178,12 +184,18 @@ impl Root {
     /// When a file cannot be removed; the manifest stays then.
     pub fn uninstall(&self, manifest: &Manifest) -> anyhow::Result<Removed> {
         let mut removed = Removed::default();
-        for piece in &manifest.pieces {
+        for (at, piece) in manifest.pieces.iter().enumerate() {
+            let is_of_path = |known: &Piece| known.path == piece.path;
+            if manifest.pieces[..at].iter().any(is_of_path) {
+                continue;
+            }
             let path = self.under(&piece.path);
+            let is_ours =
+                |text: &str| manifest.pieces.iter().any(|known| is_of_path(known) && known.text == text);
             match self.read(&piece.path)? {
                 None => {}
-                Some(text) if text == piece.text => {
-                    match manifest.replaced.iter().find(|of_package| of_package.path == piece.path) {
+                Some(text) if is_ours(&text) => {
+                    match manifest.replaced.iter().find(|of_package| is_of_path(of_package)) {
                         Some(of_package) => self.write(&piece.path, &of_package.text, 0o644)?,
                         None => self.remove(&piece.path)?,
                     }
@@ -325,6 +337,35 @@ mod tests {
         assert_eq!(removed.left, Vec::<PathBuf>::new());
         assert_eq!(all(dir.path()), before);
         assert_eq!(root.installed().unwrap(), None);
+    }
+
+    /// Between the list and the file something ended it: the list has the new text, and the file the old one.
+    #[test]
+    fn an_install_that_was_cut_short_can_be_repeated_and_undone() {
+        let newer = [piece(UNIT, "newer unit")];
+        let cut_short = || {
+            let (dir, root) = image();
+            fs::create_dir_all(dir.path().join("var/lib/weir")).unwrap();
+            let before = all(dir.path());
+            root.install(&pieces(), &[]).unwrap();
+            let mut manifest = root.installed().unwrap().unwrap();
+            manifest.pieces.extend(newer.clone());
+            root.save(&manifest).unwrap();
+            (dir, root, before)
+        };
+        let (dir, root, before) = cut_short();
+        assert_eq!(root.uninstall(&root.installed().unwrap().unwrap()).unwrap().left, Vec::<PathBuf>::new());
+        assert_eq!(all(dir.path()), before);
+        let (dir, root, _) = cut_short();
+        root.install(&newer, &[]).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join(&UNIT[1..])).unwrap(), "newer unit");
+        let listed = root.installed().unwrap().unwrap().pieces;
+        assert_eq!(listed.iter().filter(|piece| piece.path == Path::new(UNIT)).count(), 1);
+        // The list of an install that fails at a later file has both.
+        std::os::unix::fs::symlink("nowhere", dir.path().join("etc/dangling")).unwrap();
+        root.install(&[piece(UNIT, "third"), piece("/etc/dangling/x", "")], &[]).unwrap_err();
+        let listed = root.installed().unwrap().unwrap().pieces;
+        assert_eq!(listed.iter().filter(|piece| piece.path == Path::new(UNIT)).count(), 2);
     }
 
     /// An image is somebody else's: its links, and the manifest that it came with, lead nowhere but into it.
