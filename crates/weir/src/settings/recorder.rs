@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp, Zoned};
-use weir_core::units::Nanos;
+use weir_core::units::{Bytes, Nanos};
 
 use crate::cli::recorder::RunArgs;
 use crate::failure::Usage;
@@ -12,6 +12,8 @@ use crate::recorder::RecorderSettings;
 
 /// The shortest interval: each looks at every process.
 const INTERVAL_MIN: Nanos = Nanos(1_000_000_000);
+/// The smallest archive: it holds some segments of a busy machine.
+const BYTES_MIN: Bytes = Bytes(16 << 20);
 
 /// What `weir recorder run` is to do with the archive in `dir`.
 ///
@@ -28,6 +30,23 @@ pub fn recorder(args: &RunArgs, dir: PathBuf) -> anyhow::Result<RecorderSettings
     if args.stall < INTERVAL_MIN {
         let what = format!("--stall {}: expected 1s or more, the time between two looks", args.stall);
         return Err(Usage { what, hint: None }.into());
+    }
+    if args.max_age < args.segment {
+        let what = format!(
+            "--max-age {}: expected the length of a segment ({}) or more",
+            args.max_age, args.segment
+        );
+        return Err(Usage {
+            what,
+            hint: Some("name a unit, as in 14d: without one it is seconds".to_string()),
+        }
+        .into());
+    }
+    if args.max_bytes < BYTES_MIN {
+        let what = format!("--max-bytes {}: expected {BYTES_MIN} or more", args.max_bytes);
+        return Err(
+            Usage { what, hint: Some("name a unit, as in 2g: without one it is bytes".to_string()) }.into()
+        );
     }
     args.metrics.iter().try_for_each(|at| at.check(args.metrics_for_others))?;
     Ok(RecorderSettings {
@@ -102,7 +121,62 @@ fn point(text: &str, now: &Zoned) -> anyhow::Result<i64> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::{Cli, Command, recorder};
+
+    fn typed(words: &str) -> Cli {
+        Cli::try_parse_from(words.split(' ')).unwrap_or_else(|error| panic!("{words}: {error}"))
+    }
+
+    /// What may be kept, or why not, with the hint.
+    fn kept(options: &str) -> Result<(Nanos, Bytes), String> {
+        let Command::Recorder(args) = typed(&format!("weir recorder run {options}")).command else {
+            panic!()
+        };
+        let recorder::Command::Run(args) = args.command else { panic!() };
+        let settings = recorder(&args, PathBuf::from("/srv/archive"));
+        settings.map(|settings| (settings.max_age, settings.max_bytes)).map_err(|error| {
+            let usage = error.downcast::<Usage>().unwrap();
+            format!("{}; {}", usage.what, usage.hint.unwrap_or_default())
+        })
+    }
+
+    #[test]
+    fn an_archive_that_keeps_nothing_is_refused() {
+        let day = 86_400_000_000_000;
+        assert_eq!(kept("--max-age 14d --max-bytes 2g").unwrap(), (Nanos(14 * day), Bytes(2 << 30)));
+        assert_eq!(kept("--max-age 6min --segment 6min --max-bytes 16m").unwrap().1, BYTES_MIN);
+        for (options, hint) in [
+            ("--max-age 14", "14d"),
+            ("--max-age 59min", "seconds"),
+            ("--max-bytes 2", "2g"),
+            ("--max-bytes 15m", "bytes"),
+        ] {
+            let why = kept(options).unwrap_err();
+            assert!(why.contains(hint) && why.contains("or more"), "{options}: {why}");
+        }
+    }
+
+    /// Commands stand in the alerts between backquotes.
+    #[test]
+    fn commands_in_the_alerts_can_be_typed() {
+        const ALERTS: &str = include_str!("../recorder/install/alerts-recorder.yml");
+        let quoted = ALERTS.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        let commands: Vec<&str> = quoted.filter(|text| text.starts_with("weir ")).collect();
+        assert!(commands.len() >= 4, "{commands:?}");
+        for words in commands {
+            if let Command::Recorder(args) = typed(words).command
+                && let recorder::Command::Show(args) = args.command
+            {
+                let now = Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
+                stretch(&args.since, args.until.as_deref(), &now).unwrap();
+            }
+        }
+        let bare = ALERTS.lines().filter(|line| line.contains("weir recorder ") && !line.contains("`weir "));
+        assert_eq!(bare.collect::<Vec<_>>(), [] as [&str; 0]);
+    }
 
     #[test]
     fn times_are_the_last_that_have_passed() {

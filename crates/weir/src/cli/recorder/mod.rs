@@ -58,7 +58,7 @@ pub struct RunArgs {
     /// Syncs that take this long or longer are kept one by one, with what they waited for
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub slow: Nanos,
-    /// The oldest segments go while the archive holds more
+    /// The oldest segments go while the archive holds more; snapshots do not count
     #[arg(long, value_name = "SIZE", default_value = "2g")]
     pub max_bytes: Bytes,
     /// Segments older than this go
