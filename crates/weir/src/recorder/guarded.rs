@@ -75,14 +75,16 @@ impl Known {
     }
 
     fn fresh(&mut self, state: &State) -> Vec<Decided> {
-        let Ok(since) = state.since.parse::<Timestamp>() else { return Vec::new() };
+        let Ok(now) = state.at.parse::<Timestamp>() else { return Vec::new() };
         let known_ms = self.last.take().filter(|(began, _)| *began == state.since).map(|(_, at_ms)| at_ms);
         let newest = &state.decisions[state.decisions.len().saturating_sub(TAKEN_MAX)..];
         let newest_ms = newest.iter().map(|noted| noted.at_ms).max().or(known_ms).unwrap_or(0);
         self.last = Some((state.since.clone(), newest_ms));
         let fresh = newest.iter().filter(|noted| known_ms.is_none_or(|known| noted.at_ms > known));
+        // By the clock as it is now: it may have been set since the guard began.
+        let ago_ms = |noted: &Noted| i64::try_from(state.at_ms.saturating_sub(noted.at_ms)).unwrap_or(0);
         let event = |noted: &Noted| Event {
-            ts_ms: since.as_millisecond() + i64::try_from(noted.at_ms).unwrap_or(0),
+            ts_ms: now.as_millisecond() - ago_ms(noted),
             kind: "guard".to_string(),
             device: noted.device.clone(),
             detail: serde_json::json!({ "did": sentence(noted), "shadow": state.shadow }).to_string(),
@@ -116,8 +118,9 @@ mod tests {
             weir_version: String::new(),
             pid: 1,
             since: "2026-11-25T03:00:00Z".to_string(),
-            at: String::new(),
-            at_ms: 0,
+            // The clock was set an hour back after the guard's start.
+            at: "2026-11-25T02:00:10Z".to_string(),
+            at_ms: 10_000,
             shadow: false,
             target: Target::default(),
             protect: String::new(),
@@ -132,8 +135,8 @@ mod tests {
         let mut known = Known::default();
         let told = known.fresh(&state);
         assert_eq!(told.iter().map(|decided| decided.cut.is_some()).collect::<Vec<_>>(), [true, false]);
-        let began: Timestamp = state.since.parse().unwrap();
-        assert_eq!(told[0].event.ts_ms, began.as_millisecond() + 5);
+        let now: Timestamp = state.at.parse().unwrap();
+        assert_eq!(told[0].event.ts_ms, now.as_millisecond() - 9_995);
         assert!(known.fresh(&state).is_empty());
         state.decisions.push(noted(9, Effect::Shadow { bytes: 1 }));
         assert_eq!(known.fresh(&state).len(), 1);

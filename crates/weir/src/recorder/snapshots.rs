@@ -88,7 +88,7 @@ impl Snapshots {
     pub fn of_sync(&mut self, view: &View<'_, '_>, slow: &SlowSync, unit: &str) -> Option<Snapshot> {
         let name = |number: DeviceNumber| view.names.get(&number).cloned().unwrap_or(number.to_string());
         let device = slow.device.map(name).unwrap_or_default();
-        let now_ms = self.worth(view.has_room, &Cause::of(slow, &device))?;
+        let at_ms = self.worth(now_ms(), view.has_room, &Cause::of(slow, &device))?;
         let (from_ns, to_ns) = (slow.start_ns.saturating_sub(BEFORE_NS), slow.start_ns + slow.took_ns);
         let scene = Scene {
             trigger: "slow_sync",
@@ -99,7 +99,7 @@ impl Snapshots {
             ..Scene::default()
         };
         let stretch = Stretch { from_ns, to_ns, clock_ms: clock_ms() };
-        self.spent(take(view, now_ms, scene, slow.device, stretch, COMPLETIONS)?)
+        self.spent(take(view, at_ms, scene, slow.device, stretch, COMPLETIONS)?)
     }
 
     /// Of a device that stands still.
@@ -110,7 +110,7 @@ impl Snapshots {
         for_ns: u64,
         reason: String,
     ) -> Option<Snapshot> {
-        let now_ms = self.worth(view.has_room, &Cause::Stall(device.to_string()))?;
+        let at_ms = self.worth(now_ms(), view.has_room, &Cause::Stall(device.to_string()))?;
         let now_ns = Moment::now().awake_ns;
         let scene = Scene {
             trigger: "stall",
@@ -121,7 +121,7 @@ impl Snapshots {
         };
         let from_ns = now_ns.saturating_sub(for_ns + BEFORE_NS);
         let stretch = Stretch { from_ns, to_ns: now_ns, clock_ms: clock_ms() };
-        self.spent(take(view, now_ms, scene, None, stretch, COMPLETIONS)?)
+        self.spent(take(view, at_ms, scene, None, stretch, COMPLETIONS)?)
     }
 
     /// Of a cut of the guard's, some seconds ago at most.
@@ -132,7 +132,8 @@ impl Snapshots {
         reason: &str,
         sentence: String,
     ) -> Option<Snapshot> {
-        let now_ms = self.worth(view.has_room, &Cause::Guard(event.device.clone(), reason.to_string()))?;
+        let cause = Cause::Guard(event.device.clone(), reason.to_string());
+        let at_ms = self.worth(now_ms(), view.has_room, &cause)?;
         let (clock_ms, now_ns) = (clock_ms(), Moment::now().awake_ns);
         let cut_ns = u64::try_from(event.ts_ms - clock_ms).unwrap_or(0).saturating_mul(1_000_000).min(now_ns);
         let scene = Scene {
@@ -144,7 +145,7 @@ impl Snapshots {
         };
         let from_ns = cut_ns.saturating_sub(BEFORE_NS);
         let stretch = Stretch { from_ns, to_ns: now_ns, clock_ms };
-        self.spent(take(view, now_ms, scene, None, stretch, COMPLETIONS)?)
+        self.spent(take(view, at_ms, scene, None, stretch, COMPLETIONS)?)
     }
 
     /// The last so many nanoseconds, for one who asks.
@@ -152,7 +153,7 @@ impl Snapshots {
     /// # Errors
     /// Why there is none, as a sentence.
     pub fn asked(&mut self, view: &View<'_, '_>, last_ns: u64) -> Result<Snapshot, String> {
-        let now_ms = self.now_ms();
+        let now_ms = now_ms();
         if !self.budget.takes_asked(now_ms) {
             return Err("those of today have taken all the space that a day has".to_string());
         }
@@ -163,21 +164,20 @@ impl Snapshots {
         let scene = Scene { trigger: ASKED, zero_ns: now_ns, ..Scene::default() };
         let stretch =
             Stretch { from_ns: now_ns.saturating_sub(last_ns), to_ns: now_ns, clock_ms: clock_ms() };
-        let taken = take(view, now_ms, scene, None, stretch, COMPLETIONS_ASKED);
+        let taken = take(view, self.time_of_file(now_ms), scene, None, stretch, COMPLETIONS_ASKED);
         let snapshot = taken.ok_or_else(|| "it cannot be written as JSON".to_string())?;
         self.budget.took_asked(snapshot.bytes.len() as u64);
         Ok(snapshot)
     }
 
     /// When a snapshot of a cause is taken, if it is worth one.
-    fn worth(&mut self, has_room: bool, cause: &Cause) -> Option<i64> {
-        let now_ms = self.now_ms();
+    fn worth(&mut self, now_ms: i64, has_room: bool, cause: &Cause) -> Option<i64> {
         if !self.budget.takes(now_ms, cause) {
             return None;
         }
         if has_room {
             self.without.remove(cause);
-            return Some(now_ms);
+            return Some(self.time_of_file(now_ms));
         }
         // It is tried again, and counted once.
         self.budget.put_back(cause);
@@ -197,15 +197,19 @@ impl Snapshots {
         Some(snapshot)
     }
 
-    /// Now, later than the last one: a file's name is its time.
-    fn now_ms(&mut self) -> i64 {
-        self.last_ms = Timestamp::now().as_millisecond().max(self.last_ms + 1);
+    /// A file's name is its time: two of the same millisecond would be one.
+    fn time_of_file(&mut self, now_ms: i64) -> i64 {
+        self.last_ms = now_ms + i64::from(now_ms == self.last_ms);
         self.last_ms
     }
 }
 
+fn now_ms() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
 fn clock_ms() -> i64 {
-    Timestamp::now().as_millisecond() - (Moment::now().awake_ns / 1_000_000) as i64
+    now_ms() - (Moment::now().awake_ns / 1_000_000) as i64
 }
 
 fn take(
@@ -248,15 +252,24 @@ mod tests {
     fn a_trouble_without_room_is_counted_once_and_muted_by_nothing() {
         let mut snapshots = Snapshots::with(Budget::default());
         let stall = Cause::Stall("sda".to_string());
-        let mut ask = |has_room, later_ms| {
-            // Two are some seconds apart.
-            snapshots.last_ms += later_ms;
-            (snapshots.worth(has_room, &stall).is_some(), snapshots.without_room())
+        let mut ask = |has_room, now_ms| {
+            (snapshots.worth(now_ms, has_room, &stall).is_some(), snapshots.without_room())
         };
-        let now_ms = Timestamp::now().as_millisecond() + 60_000;
-        assert_eq!(ask(false, now_ms), (false, 1));
-        assert_eq!(ask(false, 10_000), (false, 0));
-        assert_eq!(ask(true, 10_000), (true, 0));
-        assert_eq!(ask(true, 10_000), (false, 0), "the same again");
+        // Two are some seconds apart.
+        assert_eq!(ask(false, 10_000), (false, 1));
+        assert_eq!(ask(false, 20_000), (false, 0));
+        assert_eq!(ask(true, 30_000), (true, 0));
+        assert_eq!(ask(true, 40_000), (false, 0), "the same again");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_mutes_none_and_gives_each_its_time() {
+        const HOUR_MS: i64 = 3_600_000;
+        let mut snapshots = Snapshots::with(Budget::default());
+        let mut at = |now_ms, device: &str| snapshots.worth(now_ms, true, &Cause::Stall(device.to_string()));
+        assert_eq!(at(2 * HOUR_MS, "sda"), Some(2 * HOUR_MS));
+        assert_eq!(at(HOUR_MS, "sdb"), Some(HOUR_MS));
+        assert_eq!(at(HOUR_MS + 10_000, "sdc"), Some(HOUR_MS + 10_000));
+        assert_eq!(snapshots.time_of_file(HOUR_MS + 10_000), HOUR_MS + 10_001);
     }
 }
