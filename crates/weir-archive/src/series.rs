@@ -263,6 +263,19 @@ impl Series {
     /// Puts events in order of time.
     pub fn sort(&mut self) {
         self.events.sort_by_key(|event| event.ts_ms);
+        let stall = |event: &Event| (event.kind == "stall").then(|| (event.ts_ms, event.device.clone()));
+        let mut longest: BTreeMap<(i64, String), i64> = BTreeMap::new();
+        for event in &self.events {
+            if let Some(stall) = stall(event) {
+                let took_ns = longest.entry(stall).or_insert(event.took_ns);
+                *took_ns = event.took_ns.max(*took_ns);
+            }
+        }
+        self.events.retain(|event| match stall(event) {
+            Some(stall) if longest.get(&stall) == Some(&event.took_ns) => longest.remove(&stall).is_some(),
+            Some(_) => false,
+            None => true,
+        });
     }
 
     /// Devices that have any rows.
@@ -499,6 +512,46 @@ mod tests {
         let mut series = Series::default();
         series.take(&Event::batch(&events), &wanted);
         assert_eq!((series.events.len(), series.left_out), (255, 45));
+    }
+
+    #[test]
+    fn intervals_take_a_bounded_space() {
+        let row = |ts_ms| Behind { ts_ms, comm: "db".into(), culprit: "dd".into(), ..Behind::default() };
+        let batch = Behind::batch(&(0..1000).map(row).collect::<Vec<_>>());
+        let wanted = Wanted { until_ms: 1000, ..Wanted::default() };
+        let mut series = Series { slot_bytes: SLOT_BYTES_MAX - 1000, ..Series::default() };
+        series.take(&batch, &wanted);
+        assert!(!series.is_cut, "all of a batch is taken");
+        let held = series.slots.clone();
+        series.take(&batch, &wanted);
+        assert!(series.is_cut && series.slots == held);
+        // What is not wanted takes none.
+        let mut series = Series::default();
+        series.take(&batch, &Wanted { unit: Some("other".into()), ..wanted });
+        assert_eq!(series.slot_bytes, 0);
+    }
+
+    #[test]
+    fn a_stall_is_told_once_as_long_as_it_was() {
+        let event = |ts_ms, device: &str, took_ns| Event {
+            ts_ms,
+            kind: "stall".into(),
+            device: device.into(),
+            took_ns,
+            ..Event::default()
+        };
+        let knob = Event { ts_ms: 5, kind: "knob".into(), ..Event::default() };
+        let events = [
+            event(7, "sda", 1),
+            event(5, "sda", 1),
+            event(5, "sdb", 2),
+            knob.clone(),
+            event(5, "sda", 9),
+            event(5, "sdb", 2),
+        ];
+        let mut series = Series { events: events.into(), ..Series::default() };
+        series.sort();
+        assert_eq!(series.events, [event(5, "sdb", 2), knob, event(5, "sda", 9), event(7, "sda", 1)]);
     }
 
     #[test]

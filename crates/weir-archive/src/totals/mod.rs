@@ -12,6 +12,7 @@ pub use histogram::{BOUNDS_NS, Histogram};
 pub use named::{Named, Sums};
 
 use crate::interval::{OTHERS, StageSum, Syncs};
+use crate::stall::goes_on;
 use crate::tables::{Counter, Event, Process, Stage, is_gauge};
 
 /// Processes that are distinguished.
@@ -161,7 +162,8 @@ impl Totals {
         self.processes.take(rows.span_ms, moved);
         self.stages(rows);
         self.counters(rows);
-        for event in rows.events {
+        // A stall counts when it begins; of one that is over the interval has another event.
+        for event in rows.events.iter().filter(|event| event.kind != "stall" || goes_on(event)) {
             *self.events.entry(event.kind.clone()).or_default() += 1;
         }
     }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::stall::Stall;
 use crate::tables::{Behind, Sync, Wait};
 
 /// An interval in which processes synced: name, count, ns.
@@ -118,4 +119,15 @@ fn counters_grow_gauges_stand_and_names_are_harmless() {
     assert_eq!(totals.behind.named().keys().next().unwrap().1, "d\u{fffd}d");
     totals.take(&Rows::default());
     assert!(totals.gauges.is_empty(), "a row of 0 is left out");
+}
+
+#[test]
+fn a_stall_counts_once_when_it_begins() {
+    let begun = Stall::Begun { device: "sda".into(), since_ms: 1, for_ns: 1, in_flight: 1 }.event();
+    let ended = Stall::Ended { device: "sda".into(), since_ms: 1, took_ns: 9 }.event();
+    let mut totals = Totals::default();
+    for (events, count) in [(&[begun][..], 1), (&[ended], 1)] {
+        totals.take(&Rows { span_ms: 10_000, events, ..Rows::default() });
+        assert_eq!(totals.events["stall"], count);
+    }
 }

@@ -1,6 +1,7 @@
 //! The verdict for people: what was not as usual first, then what is normal.
 
 use serde_json::Value;
+use weir_archive::stall::goes_on;
 use weir_archive::tables::Event;
 use weir_archive::verdict::{Cause, Change, Seen, Trouble, Verdict};
 use weir_core::units::{Nanos, megabytes_per_second, per_second};
@@ -172,7 +173,10 @@ pub(super) fn of_event(event: &Event) -> String {
         "knob" => format!("{} went from {} to {}.", word("knob"), word("before"), word("after")),
         "guard" => format!("the guard: {}.", word("did")),
         "clock" => "the clock was set, or the machine slept.".to_string(),
-        "stall" => format!("{} completed nothing for {}.", event.device, time_of(event.took_ns)),
+        "stall" => {
+            let more = if goes_on(event) { " or longer" } else { "" };
+            format!("{} completed nothing for {}{more}.", event.device, time_of(event.took_ns))
+        }
         "snapshot" => format!("{} ({})", word("file"), word("trigger").replace('_', " ")),
         "start" => "the recorder started.".to_string(),
         other => format!("{other}."),
@@ -250,6 +254,7 @@ pub(super) fn length(ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use weir_archive::series::User;
+    use weir_archive::stall::Stall;
     use weir_archive::verdict::NormalUser;
 
     use super::*;
@@ -348,6 +353,13 @@ mod tests {
             let unseen = Verdict { unseen: Some("mariadbx".into()), ..nothing };
             assert_eq!(headline(&unseen), "No syncs of mariadbx were recorded then.");
         }
+    }
+
+    #[test]
+    fn a_device_that_still_hangs_is_said_to() {
+        let begun =
+            Stall::Begun { device: "sda".into(), since_ms: 0, for_ns: 1_000_000_000, in_flight: 1 }.event();
+        assert_eq!(of_event(&begun), "sda completed nothing for 1.00 s or longer.");
     }
 
     fn json_of(whole: &Verdict) -> String {

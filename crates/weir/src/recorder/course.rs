@@ -188,6 +188,7 @@ impl<'a> Course<'a> {
             self.answer(recorded);
             if now.boot_ns >= end_ns || is_over {
                 if is_over {
+                    self.say_what_goes_on(now);
                     self.note("end", "{}".to_string());
                 }
                 self.say_no_room();
@@ -215,7 +216,7 @@ impl<'a> Course<'a> {
         let stalls = self.watch.look(&self.host, self.counts.devices(), now, now_ms);
         self.slow_syncs(&slow, recorded);
         for stall in stalls {
-            self.stall(&stall, now, now_ms, recorded);
+            self.stall(&stall, recorded);
         }
         for decided in self.guarded.as_ref().map(Guarded::decisions).unwrap_or_default() {
             // A guard that ran before this recorder tells of cuts of long ago.
@@ -241,29 +242,32 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn stall(&mut self, stall: &Stall, now: Moment, now_ms: i64, recorded: &Recorded) {
-        match stall {
-            Stall::Begun { device, for_ns, in_flight } if self.is_wanted(device, &self.counts) => {
-                let reason = format!(
-                    "{device} completed nothing for {} with {in_flight} requests in flight",
-                    Nanos(*for_ns)
-                );
-                let view = View::of(&self.programs, &self.watch, &self.counts, recorded);
-                let snapshot = self.snapshots.of_stall(&view, device, *for_ns, reason);
-                self.keep(snapshot, recorded);
-            }
-            Stall::Ended { device, since_ns, took_ns } if self.is_wanted(device, &self.counts) => {
-                let ago_ms = (now.awake_ns.saturating_sub(*since_ns) / 1_000_000) as i64;
-                self.events.push(Event {
-                    ts_ms: now_ms - ago_ms,
-                    kind: "stall".to_string(),
-                    device: device.clone(),
-                    took_ns: i64::try_from(*took_ns).unwrap_or(i64::MAX),
-                    detail: "{}".to_string(),
-                    ..Event::default()
-                });
-            }
-            _ => {}
+    fn stall(&mut self, stall: &Stall, recorded: &Recorded) {
+        if !self.is_wanted(stall.device(), &self.counts) {
+            return;
+        }
+        self.events.push(stall.event());
+        if let Stall::Begun { device, for_ns, in_flight, .. } = stall {
+            let reason = format!(
+                "{device} completed nothing for {} with {in_flight} requests in flight",
+                Nanos(*for_ns)
+            );
+            let view = View::of(&self.programs, &self.watch, &self.counts, recorded);
+            let snapshot = self.snapshots.of_stall(&view, device, *for_ns, reason);
+            self.keep(snapshot, recorded);
+        }
+    }
+
+    fn say_what_goes_on(&mut self, now: Moment) {
+        let mut stalls = self.watch.going_on(now);
+        stalls.retain(|stall| self.is_wanted(&stall.device, &self.counts));
+        self.events.extend(stalls);
+    }
+
+    fn say_not_seen(&mut self) {
+        let remarks = self.programs.remarks();
+        if !remarks.is_empty() {
+            self.note("not_seen", serde_json::json!({ "not_seen": remarks }).to_string());
         }
     }
 

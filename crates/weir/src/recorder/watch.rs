@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_archive::snapshot::Second;
 use weir_archive::stall::{Reading, Stall, Stalls};
+use weir_archive::tables::Event;
 use weir_core::target::DeviceNumber;
 use weir_host::{Counts, Host};
 
@@ -29,8 +30,7 @@ impl Watch {
         }
     }
 
-    /// Takes a second of the devices that are known; says which stand still, and which do so no more. The clock of what is said
-    /// is CLOCK_MONOTONIC.
+    /// Takes a second of the devices that are known; says which stand still, and which do so no more.
     pub fn look(
         &mut self,
         host: &Host,
@@ -55,7 +55,12 @@ impl Watch {
         };
         let readings: Vec<Reading> = counts.requests().into_iter().map(reading).collect();
         (self.before, self.looked) = (counts, now);
-        self.stalls.look(now.awake_ns, &readings)
+        self.stalls.look(now.awake_ns, now_ms, &readings)
+    }
+
+    /// Events of devices that stand still and were said to.
+    pub fn going_on(&self, now: Moment) -> Vec<Event> {
+        self.stalls.going_on(now.awake_ns)
     }
 
     /// Seconds since a time, Unix time, ms.
