@@ -151,6 +151,14 @@ impl Counts {
         &self.numbers
     }
 
+    /// Whether a device came, went, or has become another one under the name of one since an earlier time.
+    pub fn has_other_devices(&self, earlier: &Counts) -> bool {
+        let is_other = |(name, disk): (&String, &diskstats::Counters)| {
+            earlier.disks.get(name).is_some_and(|before| disk.since(before).is_none())
+        };
+        self.numbers != earlier.numbers || self.disks.iter().any(is_other)
+    }
+
     /// What counters grew by since an earlier time, and what gauges say; 0 is left out. A device that was not there before,
     /// or is another one now, begins with what it says next time.
     pub fn since(&self, earlier: &Counts) -> Vec<Counted> {
@@ -239,6 +247,8 @@ mod tests {
         let short = machine.host.counts_in_short(second.devices());
         assert_eq!(short.requests(), [("loop0", 1, 104)]);
         assert!(counted(&short, &first).contains(&("loop0".to_string(), "writes", 4)));
+        assert!(!second.has_other_devices(&first) && stats(1).has_other_devices(&second));
+        assert!(second.has_other_devices(&Counts::default()));
         let other = counted(&stats(1), &second);
         assert!(other.iter().all(|(device, name, _)| device.is_empty() || *name == "in_flight"), "{other:?}");
     }

@@ -22,12 +22,12 @@ pub fn detail(event: &Event) -> Option<Value> {
     is_read.then(|| serde_json::from_str(&event.detail).ok())?
 }
 
-/// What an event of the recorder says: at its start all, and later each knob that changed.
+/// What an event of the recorder says: at its start all, and later devices that came or were swapped and each knob that changed.
 pub fn of_event(host: &str, event: &Event) -> Vec<Fact> {
     let Some(detail) = detail(event) else { return Vec::new() };
     let mut facts = Facts { host, ts: event.ts_ms.div_euclid(1000), rows: Vec::new() };
     match event.kind.as_str() {
-        "start" => {
+        "start" | "devices" => {
             facts.add("", "kernel", &detail["kernel"]);
             facts.add("", "weir", &detail["weir_version"]);
             for (device, about) in detail["devices"].as_object().into_iter().flatten() {
@@ -142,6 +142,9 @@ mod tests {
         let detail = json!({"knob": "sda/nr_requests", "before": "64", "after": "32"}).to_string();
         let changed = Event { ts_ms: 9_000, kind: "knob".into(), detail, ..Event::default() };
         assert_eq!(lines(&of_event("db1", &changed)), ["9 sda/nr_requests=32"]);
+        let detail = json!({"devices": {"sda": {"model": "NV-A2", "firmware": "7"}}}).to_string();
+        let swapped = Event { ts_ms: 9_000, kind: "devices".into(), detail, ..Event::default() };
+        assert_eq!(lines(&of_event("db1", &swapped)), ["9 sda/model=NV-A2", "9 sda/firmware=7"]);
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub(super) struct Course<'a> {
     pub(super) counts: Counts,
     pub(super) moved: ProcessSample,
     pub(super) knobs: BTreeMap<String, String>,
-    makes: Arc<BTreeMap<String, Make>>,
+    pub(super) makes: Arc<BTreeMap<String, Make>>,
     pub(super) begun: Moment,
     pub(super) begun_ms: i64,
     started_ms: i64,

@@ -15,7 +15,7 @@ pub(super) fn knobs(host: &Host) -> BTreeMap<String, String> {
 }
 
 /// What a device says it is.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Make {
     pub(super) model: Option<String>,
     pub(super) firmware: Option<String>,

@@ -14,7 +14,7 @@ use crate::daemon::{Board, scrape};
 pub struct Published {
     /// Sums since the recorder began.
     pub totals: Totals,
-    /// Model and firmware of devices, as they were when it began.
+    /// Model and firmware of devices.
     pub(super) makes: Arc<BTreeMap<String, Make>>,
     /// When it began, Unix time, ms.
     pub started_ms: i64,

@@ -1,5 +1,7 @@
 //! What an interval brought, as rows.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use weir_archive::interval::{Span, processes};
 use weir_archive::tables::{Behind, Counter, Event, Row, Stage, Sync, Wait};
@@ -10,7 +12,7 @@ use weir_host::{Counts, own_cpu_ns, own_memory_bytes};
 
 use super::course::Course;
 use super::kernel::Seen;
-use super::knob_values::knobs;
+use super::knob_values::{knobs, makes};
 use super::writer::{Interval, Recorded};
 use crate::clock::Moment;
 
@@ -45,6 +47,9 @@ impl Course<'_> {
         }
         self.known.next_interval();
         self.changed_knobs(now_ms);
+        if counts.has_other_devices(&self.counts) {
+            self.changed_makes();
+        }
         let mut counters = self.counters(span, &counts, recorded);
         let row = |device, name: &str, value| counter(span, device, name, value);
         counters
@@ -116,6 +121,15 @@ impl Course<'_> {
             }
         }
         self.knobs = now;
+    }
+
+    /// Notes models and firmware where they are others: a disk may have been swapped.
+    fn changed_makes(&mut self) {
+        let now = makes(&self.host);
+        if now != *self.makes {
+            self.note("devices", serde_json::json!({ "devices": now }).to_string());
+            self.makes = Arc::new(now);
+        }
     }
 }
 
