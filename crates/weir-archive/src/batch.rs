@@ -95,6 +95,13 @@ impl Column {
         }
     }
 
+    /// One of rows that say nothing, 0 or empty: of a file that an older version wrote.
+    pub fn absent(kind: Kind, rows: usize) -> Column {
+        let mut column = Column::new(kind);
+        (0..rows).for_each(|_| column.push_text(""));
+        column
+    }
+
     /// What it holds.
     pub fn kind(&self) -> Kind {
         match self {

@@ -1,7 +1,7 @@
 //! The open segment: frames appended one an interval, each whole or not there. A torn tail, as a kill or a failure of the power
 //! leaves it, loses itself only.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use crate::Damaged;
 use crate::batch::{Batch, Column, Texts};
 use crate::parquet::thrift::{In, unzigzag, varint, zigzag};
-use crate::tables::{Kind, TABLES};
+use crate::tables::{Kind, Spec, TABLES};
 
 /// What a journal begins with.
 pub const MAGIC: &[u8; 8] = b"WEIRJNL1";
@@ -77,6 +77,23 @@ fn put(to: &mut Vec<u8>, column: &Column) {
     }
 }
 
+/// Why a journal is read no further.
+#[derive(Debug, thiserror::Error)]
+pub enum Cut {
+    /// It is another file: its first bytes say so.
+    #[error(transparent)]
+    Foreign(Damaged),
+    /// Its last frame is not whole, as a kill leaves it.
+    #[error(transparent)]
+    Torn(Damaged),
+    /// Bytes were lost or changed, or a later version of weir wrote it.
+    #[error(transparent)]
+    Damaged(Damaged),
+    /// It could not be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 /// Reads frame after frame of a journal.
 pub struct Frames<R> {
     from: R,
@@ -93,9 +110,9 @@ impl<R: Read> Frames<R> {
     /// The next frame; `None` at the end.
     ///
     /// # Errors
-    /// Where the rest is torn, damaged, or no journal's: what came before holds.
+    /// Why there is none though it is not the end: what came before holds.
     #[allow(clippy::should_implement_trait, reason = "after an error there is no next frame")]
-    pub fn next(&mut self) -> Result<Option<Vec<Batch>>, Damaged> {
+    pub fn next(&mut self) -> Result<Option<Vec<Batch>>, Cut> {
         if !self.begun {
             self.begun = true;
             let mut magic = [0; 8];
@@ -103,8 +120,11 @@ impl<R: Read> Frames<R> {
             if held == 0 {
                 return Ok(None);
             }
-            if &magic != MAGIC {
-                return Err(Damaged::new(0, "expected a journal of weir's recorder"));
+            if !MAGIC.starts_with(&magic[..held]) {
+                return Err(Cut::Foreign(Damaged::new(0, "expected a journal of weir's recorder")));
+            }
+            if held < MAGIC.len() {
+                return Err(self.torn());
             }
         }
         let mut length = [0; 4];
@@ -115,34 +135,39 @@ impl<R: Read> Frames<R> {
         }
         let length = u32::from_le_bytes(length) as usize;
         if length > FRAME_MAX {
-            return Err(Damaged::new(self.at, "a frame longer than any that weir writes"));
+            return Err(self.damaged("a frame longer than any that weir writes"));
         }
         let mut packed = Vec::new();
-        let read = (&mut self.from).take(length as u64).read_to_end(&mut packed);
-        read.map_err(|error| Damaged::new(self.at, error.to_string()))?;
-        if packed.len() < length {
-            return Err(self.torn());
-        }
+        (&mut self.from).take(length as u64).read_to_end(&mut packed)?;
         let mut plain = Vec::new();
         let unpacked = GzDecoder::new(&packed[..]).take(FRAME_MAX as u64).read_to_end(&mut plain);
-        unpacked.map_err(|error| Damaged::new(self.at, format!("a frame cannot be unpacked: {error}")))?;
+        if packed.len() < length {
+            // A whole frame that is called longer than all that follows hides others.
+            return Err(if unpacked.is_ok() { self.damaged("the length of a frame") } else { self.torn() });
+        }
+        unpacked.map_err(|error| self.damaged(&format!("a frame cannot be unpacked: {error}")))?;
+        let batches = batches(&plain).map_err(|damaged| self.damaged(&damaged.what))?;
         self.at += length;
-        batches(&plain).map(Some)
+        Ok(Some(batches))
     }
 
-    fn torn(&self) -> Damaged {
-        Damaged::new(self.at, "the last frame is torn")
+    fn torn(&self) -> Cut {
+        Cut::Torn(Damaged::new(self.at, "the last frame is torn"))
+    }
+
+    fn damaged(&self, what: &str) -> Cut {
+        Cut::Damaged(Damaged::new(self.at, what))
     }
 
     /// How much of it could be filled.
-    fn fill(&mut self, to: &mut [u8]) -> Result<usize, Damaged> {
+    fn fill(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let mut held = 0;
         while held < to.len() {
             match self.from.read(&mut to[held..]) {
                 Ok(0) => break,
                 Ok(read) => held += read,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Damaged::new(self.at, error.to_string())),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
         self.at += held;
@@ -158,15 +183,20 @@ fn batches(plain: &[u8]) -> Result<Vec<Batch>, Damaged> {
             return from.damaged("a table that this weir does not know");
         };
         seen.once(place, from.at())?;
-        if from.varint()? != table.columns.len() as u64 {
-            return from.damaged("a table of other columns, of another version of weir");
+        let held = usize::try_from(from.varint()?).unwrap_or(usize::MAX);
+        if held == 0 || held > table.columns.len() {
+            return from.damaged("a table of other columns, of a later version of weir");
         }
         let rows = from.length()?;
         if rows == 0 {
             return from.damaged("a table without rows");
         }
-        let column = |kind| take(&mut from, kind, rows);
-        let columns = table.columns.iter().map(|spec| spec.kind).map(column).collect::<Result<_, _>>()?;
+        // New columns come last.
+        let column = |(place, spec): (usize, &Spec)| match place < held {
+            true => take(&mut from, spec.kind, rows),
+            false => Ok(Column::absent(spec.kind, rows)),
+        };
+        let columns = table.columns.iter().enumerate().map(column).collect::<Result<_, _>>()?;
         match Batch::of_columns(table, columns) {
             Some(batch) => batches.push(batch),
             None => return from.damaged("columns of unequal lengths"),
@@ -216,13 +246,13 @@ mod tests {
     use super::*;
     use crate::tables::{Counter, Event, Row};
 
-    fn frames(bytes: &[u8]) -> (Vec<Vec<Batch>>, Option<Damaged>) {
+    fn frames(bytes: impl Read) -> (Vec<Vec<Batch>>, Option<Cut>) {
         let (mut reader, mut found) = (Frames::new(bytes), Vec::new());
         loop {
             match reader.next() {
                 Ok(Some(batches)) => found.push(batches),
                 Ok(None) => return (found, None),
-                Err(damaged) => return (found, Some(damaged)),
+                Err(cut) => return (found, Some(cut)),
             }
         }
     }
@@ -244,11 +274,12 @@ mod tests {
         fn a_torn_tail_loses_itself_only(count in 1_i64..6, cut in any::<prop::sample::Index>()) {
             let whole: Vec<Vec<u8>> = (0..count).map(|n| frame(&interval(n)).unwrap()).collect();
             let bytes = [MAGIC.to_vec(), whole.concat()].concat();
-            let (all, damage) = frames(&bytes);
+            let (all, damage) = frames(&bytes[..]);
             prop_assert_eq!(&all, &(0..count).map(interval).collect::<Vec<_>>());
-            prop_assert_eq!(damage, None);
+            prop_assert!(damage.is_none());
             let cut = cut.index(bytes.len());
-            let (some, _) = frames(&bytes[..cut]);
+            let (some, damage) = frames(&bytes[..cut]);
+            prop_assert!(matches!(damage, None | Some(Cut::Torn(_))), "{:?}", damage);
             let mut end = MAGIC.len();
             let held = whole.iter().take_while(|frame| { end += frame.len(); end <= cut }).count();
             prop_assert_eq!(&some[..], &all[..held]);
@@ -260,7 +291,7 @@ mod tests {
             let mut bytes = [MAGIC.to_vec(), first.clone(), frame(&interval(2)).unwrap()].concat();
             let at = MAGIC.len() + first.len() + at.index(bytes.len() - MAGIC.len() - first.len());
             bytes[at] = byte;
-            prop_assert_eq!(&frames(&bytes).0[0], &interval(1));
+            prop_assert_eq!(&frames(&bytes[..]).0[0], &interval(1));
         }
     }
 
@@ -286,29 +317,76 @@ mod tests {
     #[test]
     fn a_frame_has_each_table_once_and_no_empty_ones() {
         let all: Vec<u8> = (0..TABLES.len() as u8).flat_map(|table| rows_of(table, 2, 1)).collect();
-        let (read, damage) = frames(&saying(&all));
-        assert_eq!((read[0].len(), damage), (TABLES.len(), None));
+        let (read, damage) = frames(&saying(&all)[..]);
+        assert_eq!((read[0].len(), damage.is_none()), (TABLES.len(), true));
         for (plain, why) in [
             (rows_of(0, 0, 0), "without rows"),
             (rows_of(0, 0, 0).repeat(1000), "without rows"),
             ([rows_of(5, 1, 1), rows_of(0, 1, 1), rows_of(5, 1, 1)].concat(), "twice"),
             (rows_of(5, 1, 200), "more names than rows"),
         ] {
-            let (read, damage) = frames(&saying(&plain));
-            let why_not = damage.map(|damaged| damaged.what).unwrap_or_default();
+            let (read, damage) = frames(&saying(&plain)[..]);
+            let why_not = damage.map_or(String::new(), |cut| cut.to_string());
             assert!(read.is_empty() && why_not.contains(why), "{why}: {why_not}");
         }
         // The writer keeps to it.
         let [counters, _] = &interval(1)[..] else { panic!("two tables") };
         let twice = frame(&[counters.clone(), counters.clone()]).unwrap_err();
         assert!(twice.what.contains("twice"), "{twice}");
-        assert_eq!(frames(&[MAGIC.to_vec(), frame(&[Event::batch(&[])]).unwrap()].concat()).0, [vec![]]);
+        let empty = [MAGIC.to_vec(), frame(&[Event::batch(&[])]).unwrap()].concat();
+        assert_eq!(frames(&empty[..]).0, [vec![]]);
     }
 
     #[test]
     fn what_is_no_journal_is_said_to_be_none() {
-        assert_eq!(frames(b""), (vec![], None));
-        assert!(frames(b"PAR1PAR1").1.unwrap().what.contains("expected a journal"));
-        assert!(frames(&[MAGIC.to_vec(), vec![255; 9]].concat()).1.is_some());
+        assert!(matches!(frames(&b""[..]), (read, None) if read.is_empty()));
+        let foreign = frames(&b"PAR1PAR1"[..]).1;
+        assert!(matches!(&foreign, Some(Cut::Foreign(why)) if why.what.contains("expected a journal")));
+        assert!(matches!(frames(&b"WEIR"[..]).1, Some(Cut::Torn(_))));
+        let long = [MAGIC.to_vec(), vec![255; 9]].concat();
+        assert!(matches!(frames(&long[..]).1, Some(Cut::Damaged(_))));
+    }
+
+    crate::table! {
+        /// As an older version had it.
+        Before = "counters" { ts_ms: i64, span_ms: i64, device: String, }
+    }
+
+    crate::table! {
+        /// As a later version may have it.
+        Later = "counters" { ts_ms: i64, span_ms: i64, device: String, name: String, value: i64, more: String, }
+    }
+
+    #[test]
+    fn columns_that_an_older_version_lacks_are_empty_and_those_of_a_later_one_are_no_torn_tail() {
+        let before = Before { ts_ms: 5, span_ms: 7, device: "sda".into() };
+        let bytes = [MAGIC.to_vec(), frame(&[Before::batch(&[before])]).unwrap()].concat();
+        let expected = Counter { ts_ms: 5, span_ms: 7, device: "sda".into(), ..Counter::default() };
+        assert_eq!(frames(&bytes[..]).0, [vec![Counter::batch(&[expected])]]);
+        let later = frame(&[Later::batch(&[Later::default()])]).unwrap();
+        let bytes = [MAGIC.to_vec(), frame(&interval(1)).unwrap(), later].concat();
+        let (read, cut) = frames(&bytes[..]);
+        assert_eq!(read, [interval(1)]);
+        assert!(matches!(&cut, Some(Cut::Damaged(why)) if why.at > MAGIC.len()), "{cut:?}");
+    }
+
+    #[test]
+    fn a_length_that_is_damaged_is_no_torn_tail() {
+        let mut bytes = [MAGIC.to_vec(), frame(&interval(1)).unwrap(), frame(&interval(2)).unwrap()].concat();
+        bytes[MAGIC.len() + 2] = 1;
+        assert!(matches!(frames(&bytes[..]).1, Some(Cut::Damaged(_))));
+    }
+
+    #[test]
+    fn a_reader_that_fails_is_no_damage() {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::InvalidInput.into())
+            }
+        }
+        let bytes = [MAGIC.to_vec(), frame(&interval(1)).unwrap()].concat();
+        let (read, cut) = frames(bytes.chain(Fails));
+        assert!(read == [interval(1)] && matches!(cut, Some(Cut::Io(_))), "{cut:?}");
     }
 }

@@ -47,7 +47,7 @@ pub fn read(
             let chunk = group.list(1).iter().find(|chunk| is_called(chunk, spec.name));
             columns.push(match chunk.and_then(|chunk| chunk.field(3)) {
                 Some(meta) => column(bytes, meta, spec.kind, rows, &mut unpacked)?,
-                None => absent(spec.kind, rows),
+                None => Column::absent(spec.kind, rows),
             });
         }
         let Some(batch) = Batch::of_columns(table, columns) else {
@@ -101,12 +101,6 @@ fn footer_at(bytes: &[u8]) -> Result<Value<'_>, Damaged> {
 fn is_called(chunk: &Value<'_>, name: &str) -> bool {
     let path = chunk.field(3).map_or(&[][..], |meta| meta.list(3));
     matches!(path, [Value::Bytes(only)] if *only == name.as_bytes())
-}
-
-fn absent(kind: Kind, rows: usize) -> Column {
-    let mut column = Column::new(kind);
-    (0..rows).for_each(|_| column.push_text(""));
-    column
 }
 
 fn length(said: Option<i64>, most: usize, of: &str) -> Result<usize, Damaged> {

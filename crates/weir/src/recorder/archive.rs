@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use jiff::{Timestamp, Zoned};
-use weir_archive::journal::{Frames, MAGIC};
-use weir_archive::parquet::{self, Writer};
+use weir_archive::journal::{Cut, Frames, MAGIC};
+use weir_archive::parquet::{self, GROUP_ROWS, Writer};
 use weir_archive::segment::{Name, too_many};
 use weir_archive::snapshot::{self, Budget, day_of};
 use weir_archive::{Batch, SCHEMA};
@@ -33,6 +33,10 @@ pub(super) const CONTROL: &str = "control";
 const HELD_ROWS: usize = 1 << 13;
 /// ... and bytes of the names of a column: what events say of themselves may be long.
 const HELD_NAMES: usize = 1 << 20;
+/// From so many row groups on they are larger, ...
+const SMALL_GROUPS: usize = 512;
+/// ... since no reader takes a footer of more than some 1,300.
+const LARGE_NAMES: usize = 4 * HELD_NAMES;
 /// The longest file that is read.
 const LONGEST_BYTES: u64 = 512 << 20;
 
@@ -245,65 +249,87 @@ impl Archive {
         }
     }
 
-    /// Begins a journal; its name says a time at which no other segment begins.
+    /// Begins a journal; its name says a time at which no other segment begins, and before which none of its rows lies.
     pub(super) fn begin_journal(&self, unix_s: i64) -> io::Result<File> {
         let (files, _) = self.files()?;
         let taken: BTreeSet<i64> = files.iter().map(|file| file.name.begin_s()).collect();
-        let begin_s = (unix_s..).find(|begin_s| !taken.contains(begin_s)).unwrap_or(unix_s);
+        let begin_s = (0..=unix_s).rev().find(|begin_s| !taken.contains(begin_s)).unwrap_or(unix_s);
         let name = Name::Journal { begin_s }.to_string();
         let mut file = self.dir.create_new(&name, FILE_MODE)?;
-        file.write_all(MAGIC)?;
+        if let Err(error) = file.write_all(MAGIC) {
+            // The next interval would leave another one.
+            let _ = self.dir.remove_file(&name);
+            return Err(error);
+        }
         Ok(file)
     }
 
-    /// Makes tables of a journal and removes it; says what was damaged. A journal whose closing has ended recorders is set aside,
-    /// so that it ends no more of them.
+    /// Makes tables of a journal and removes it; says what was damaged. A journal that says more than could be understood is set aside. So is
+    /// one whose closing has ended recorders, so that it ends no more of them.
     pub(super) fn close_journal(&self, begin_s: i64, about: &About) -> io::Result<Option<String>> {
         let line = format!("{begin_s}\n");
         let tries = self.dir.read(CLOSING, 4096).unwrap_or_default();
         let tries = String::from_utf8_lossy(&tries).split_inclusive('\n').filter(|it| *it == line).count();
         if tries >= TRIES_MAX {
-            let (journal, aside) =
-                (Name::Journal { begin_s }.to_string(), Name::Aside { begin_s }.to_string());
-            self.dir.rename(&journal, &aside)?;
+            let (journal, aside) = self.set_aside(begin_s)?;
             self.dir.remove_file(CLOSING)?;
             return Ok(Some(format!(
                 "{journal} is set aside as {aside}: its closing ended {tries} recorders"
             )));
         }
         self.dir.replace(CLOSING, FILE_MODE, line.repeat(tries + 1).as_bytes())?;
-        let closed = self.tables_of(begin_s, about);
+        let journal = self.dir.open_file(Name::Journal { begin_s }.to_string(), Access::Read);
+        let closed = journal.and_then(|file| self.close(begin_s, about, BufReader::new(file)));
         self.dir.remove_file(CLOSING)?;
         closed
     }
 
-    fn tables_of(&self, begin_s: i64, about: &About) -> io::Result<Option<String>> {
-        let journal = Name::Journal { begin_s };
-        let file = self.dir.open_file(journal.to_string(), Access::Read)?;
-        let mut frames = Frames::new(BufReader::new(file));
+    fn close(&self, begin_s: i64, about: &About, from: impl Read) -> io::Result<Option<String>> {
+        let journal = Name::Journal { begin_s }.to_string();
+        match self.tables_of(begin_s, about, from)? {
+            None => self.dir.remove_file(journal).map(|()| None),
+            Some(Cut::Torn(damage)) => {
+                self.dir.remove_file(&journal)?;
+                Ok(Some(format!("{journal}: {damage}; what came before is kept")))
+            }
+            Some(Cut::Damaged(damage)) => {
+                let (_, aside) = self.set_aside(begin_s)?;
+                Ok(Some(format!("{journal}: {damage}; what came before is kept, and all of it as {aside}")))
+            }
+            Some(Cut::Foreign(damage)) => Ok(Some(format!("{journal} is left alone: {damage}"))),
+            Some(Cut::Io(error)) => Err(error),
+        }
+    }
+
+    /// Makes tables of a journal, as far as it can be understood; says why no further. There are none where it could not be read.
+    fn tables_of(&self, begin_s: i64, about: &About, from: impl Read) -> io::Result<Option<Cut>> {
+        let mut frames = Frames::new(from);
         let mut tables =
             Tables { dir: &self.dir, begin_s, about, open: BTreeMap::new(), end_ms: begin_s * 1000 };
-        let (mut read, mut damage) = (0, None);
-        loop {
+        let cut = loop {
             match frames.next() {
-                Ok(Some(batches)) => {
-                    read += 1;
-                    batches.iter().try_for_each(|batch| tables.put(batch))?;
-                }
-                Ok(None) => break,
-                Err(found) => {
-                    damage = Some(found);
-                    break;
-                }
+                Ok(Some(batches)) => batches.iter().try_for_each(|batch| tables.put(batch))?,
+                Ok(None) => break None,
+                Err(cut) => break Some(cut),
             }
+        };
+        if !matches!(cut, Some(Cut::Io(_))) {
+            tables.end()?;
         }
-        tables.end()?;
-        let is_ours = read > 0 || damage.as_ref().is_none_or(|damage| damage.at >= MAGIC.len());
-        if !is_ours {
-            return Ok(damage.map(|damage| format!("{journal} is left alone: {damage}")));
-        }
-        self.dir.remove_file(journal.to_string())?;
-        Ok(damage.map(|damage| format!("{journal}: {damage}; what came before is kept")))
+        Ok(cut)
+    }
+
+    /// Gives a journal the name of one that nobody closes; returns both names.
+    fn set_aside(&self, begin_s: i64) -> io::Result<(String, String)> {
+        let (journal, aside) = (Name::Journal { begin_s }.to_string(), Name::Aside { begin_s }.to_string());
+        self.dir.rename(&journal, &aside)?;
+        Ok((journal, aside))
+    }
+
+    /// Up to when closed segments go, Unix time, s.
+    pub(super) fn newest_s(&self) -> io::Result<Option<i64>> {
+        let (files, _) = self.files()?;
+        Ok(files.iter().filter_map(|file| file.name.end_s()).max())
     }
 
     /// Journals that no recorder writes to any more but perhaps this one.
@@ -418,7 +444,7 @@ impl Tables<'_> {
             }
         };
         held.append(batch);
-        if held.rows() >= HELD_ROWS || held.names_bytes() >= HELD_NAMES {
+        if is_group(writer.groups(), held) {
             writer.group(held)?;
             *held = Batch::new(table);
         }
@@ -436,6 +462,13 @@ impl Tables<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether rows are enough for the next row group of a file that has so many.
+fn is_group(groups: usize, held: &Batch) -> bool {
+    let is_small = groups < SMALL_GROUPS;
+    let (rows, names) = if is_small { (HELD_ROWS, HELD_NAMES) } else { (GROUP_ROWS, LARGE_NAMES) };
+    held.rows() >= rows || held.names_bytes() >= names
 }
 
 /// A time of an archive as the clock on the wall shows it, with the date where it is another day. `None` where no calendar has it.
@@ -518,7 +551,7 @@ mod tests {
         assert_eq!(values(&archive), all);
         // Another one that begins in the same second has a name of its own.
         archive.begin_journal(BEGIN_S).unwrap();
-        assert_eq!(archive.journals().unwrap(), [BEGIN_S + 1]);
+        assert_eq!(archive.journals().unwrap(), [BEGIN_S - 1]);
     }
 
     #[test]
@@ -540,6 +573,66 @@ mod tests {
         }
         assert_eq!(values(&archive).0, [0, 1]);
         assert!(!journal.exists() && path.join("open-20200101T000000Z.journal").exists());
+    }
+
+    weir_archive::table! {
+        /// As a later version may have it.
+        Later = "counters" {
+            ts_ms: i64, span_ms: i64, device: String, name: String, value: i64, more: i64,
+        }
+    }
+
+    #[test]
+    fn a_journal_that_is_not_understood_or_cannot_be_read_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive");
+        let archive = with_journal(&path, 2);
+        let journal = path.join(Name::Journal { begin_s: BEGIN_S }.to_string());
+        let whole = fs::read(&journal).unwrap();
+        // It fails once, in the second frame.
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::InvalidData.into())
+            }
+        }
+        let fails = whole[..whole.len() - 5].chain(Fails);
+        assert!(archive.close(BEGIN_S, &About::here(), fails).is_err());
+        assert_eq!(fs::read(&journal).unwrap(), whole);
+        assert_eq!(archive.files().unwrap().0.len(), 1, "no table of half of it");
+        assert_eq!(values(&archive).0, [0, 1]);
+        // A later version wrote on.
+        let later = frame(&[Later::batch(&[Later::default()])]).unwrap();
+        let (of_later, only_later) = ([&whole[..], &later, &later].concat(), [&MAGIC[..], &later].concat());
+        for (bytes, left) in [(of_later, vec![0, 1]), (only_later, vec![])] {
+            fs::write(&journal, &bytes).unwrap();
+            let said = archive.close_journal(BEGIN_S, &About::here()).unwrap().unwrap();
+            assert!(said.contains("a later version of weir") && said.contains("aside-"), "{said}");
+            let aside = path.join(Name::Aside { begin_s: BEGIN_S }.to_string());
+            assert!(fs::read(&aside).unwrap() == bytes && !journal.exists());
+            assert_eq!(values(&archive).0, left);
+            archive.thin_out(0, 0).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_segment_of_very_many_rows_has_row_groups_that_a_reader_takes() {
+        let rows = |count| Counter::batch(&vec![Counter::default(); count]);
+        let names = |count| {
+            let detail = "x".repeat(1 << 20);
+            Event::batch(&vec![Event { detail, ..Event::default() }; count])
+        };
+        for (groups, held, is_enough) in [
+            (0, rows(HELD_ROWS), true),
+            (0, rows(HELD_ROWS - 1), false),
+            (0, names(1), true),
+            (SMALL_GROUPS, rows(HELD_ROWS), false),
+            (SMALL_GROUPS, rows(GROUP_ROWS), true),
+            (SMALL_GROUPS, names(1), false),
+            (SMALL_GROUPS, names(4), true),
+        ] {
+            assert_eq!(is_group(groups, &held), is_enough, "{groups} and {}", held.rows());
+        }
     }
 
     #[test]

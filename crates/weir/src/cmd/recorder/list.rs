@@ -28,6 +28,11 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Outcome> {
         segment.0 = segment.0.max(file.name.end_s());
         segment.1 += file.bytes;
     }
+    let aside: Vec<String> = files
+        .iter()
+        .filter(|file| matches!(file.name, Name::Aside { .. }))
+        .map(|file| file.name.to_string())
+        .collect();
     let open = files.iter().any(|file| matches!(file.name, Name::Journal { .. }));
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
     if args.json {
@@ -40,6 +45,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Outcome> {
             "dir": archive.path().display().to_string(),
             "bytes": bytes,
             "segments": listed,
+            "aside": aside,
             "foreign": foreign,
         });
         print_exact(&(serde_json::to_string_pretty(&document)? + "\n"))?;
@@ -58,8 +64,8 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Outcome> {
     if !open && !segments.is_empty() {
         out.push_str("No recorder writes to it, or its segment has just been closed.\n");
     }
-    for name in files.iter().map(|file| &file.name).filter(|name| matches!(name, Name::Aside { .. })) {
-        out.push_str(&format!("set aside: {name} could not be closed, and is not read\n"));
+    for name in aside {
+        out.push_str(&format!("set aside: {name} could not be closed whole, and is not read\n"));
     }
     for name in foreign {
         out.push_str(&format!("left alone: {name} is not the recorder's\n"));
