@@ -85,13 +85,13 @@ pub fn run(settings: &RecorderSettings, devices: &[DeviceNumber], stop: &Stop) -
     course.requests = requests.as_ref().map(|(_, requests)| requests);
     course.publish(&recorded);
     course.manager.ready();
-    let done = course.record(&mut recorded, stop);
+    course.record(&mut recorded, stop);
     course.manager.stopping();
     let flushed = recorded.end();
     if !flushed {
         say!("weir: the disk did not take all in time; the journal holds what it took");
     }
-    Ok(Done { written: recorded.written(), flushed, ..done })
+    Ok(Done { written: recorded.written(), lost: recorded.lost(), flushed })
 }
 
 pub(super) struct Course<'a> {
@@ -169,7 +169,7 @@ impl<'a> Course<'a> {
         self.events.push(Event { ts_ms, kind: kind.to_string(), detail, ..Event::default() });
     }
 
-    fn record(&mut self, recorded: &mut Recorded, stop: &Stop) -> Done {
+    fn record(&mut self, recorded: &mut Recorded, stop: &Stop) {
         let start = self.begun;
         let interval_ns = self.settings.interval.0;
         let (mut tick_ns, mut end_ns) = (start.boot_ns + TICK_NS, start.boot_ns + interval_ns);
@@ -195,12 +195,12 @@ impl<'a> Course<'a> {
                 let interval = self.interval(now, recorded);
                 recorded.write(interval);
                 self.publish(recorded);
-                lost = self.say_lost(recorded, lost);
+                lost = say_lost(recorded, lost);
                 // An interval that was slept through is not made up for.
                 end_ns = (end_ns + interval_ns).max(now.boot_ns + interval_ns / 2);
             }
             if is_over {
-                return Done { lost, ..Done::default() };
+                return;
             }
             self.manager.beat();
             let written = recorded.written();
@@ -317,15 +317,13 @@ impl<'a> Course<'a> {
             self.note("lost", serde_json::json!({ "what": what, "count": count }).to_string());
         }
     }
+}
 
-    fn say_lost(&mut self, recorded: &Recorded, before: u64) -> u64 {
-        let lost = recorded.lost();
-        if lost > before {
-            let what = "intervals: the disk was too slow or refused them";
-            let detail = serde_json::json!({ "what": what, "count": lost - before });
-            self.note("lost", detail.to_string());
-            say!("weir: {} intervals could not be written", lost - before);
-        }
-        lost
+/// Says it on the spot; the archive is told with an interval.
+fn say_lost(recorded: &Recorded, before: u64) -> u64 {
+    let lost = recorded.lost();
+    if lost > before {
+        say!("weir: {} intervals could not be written", lost - before);
     }
+    lost
 }

@@ -13,7 +13,7 @@ use weir_host::{Counts, own_cpu_ns, own_memory_bytes};
 use super::course::Course;
 use super::kernel::Seen;
 use super::knob_values::{knobs, makes};
-use super::writer::{Interval, Recorded};
+use super::writer::{Interval, LOST, Recorded};
 use crate::clock::Moment;
 
 /// Asleep for longer than this, the machine slept; the wall clock moved where it differs by as much.
@@ -58,8 +58,19 @@ impl Course<'_> {
             counters.push(row(String::new(), "issues_unwatched_ms", issues_unwatched_ns / 1_000_000));
         }
         (self.counts, self.moved, self.begun, self.begun_ms) = (counts, moved, now, now_ms);
+        let lost = recorded.untold();
+        if lost > 0 {
+            self.events.push(Event {
+                ts_ms: span.ts_ms,
+                kind: "lost".to_string(),
+                detail: serde_json::json!({ "what": LOST, "count": lost }).to_string(),
+                ..Event::default()
+            });
+        }
         let events = std::mem::take(&mut self.events);
         let processes = processes(span, of_processes);
+        let mut of_events = Event::batch(&recorded.events());
+        events.iter().for_each(|event| event.put(&mut of_events));
         self.totals.take(&Rows {
             span_ms: span.span_ms,
             stages: &stages,
@@ -76,9 +87,9 @@ impl Course<'_> {
             Behind::batch(&syncs.behind),
             tables::Process::batch(&processes),
             Counter::batch(&counters),
-            Event::batch(&events),
+            of_events,
         ];
-        Interval { begin_ms: span.ts_ms, batches }
+        Interval { begin_ms: span.ts_ms, batches, lost }
     }
 
     fn counters(&mut self, span: Span, counts: &Counts, recorded: &Recorded) -> Vec<Counter> {
