@@ -174,11 +174,30 @@ pub struct Series {
     pub unit: Option<String>,
     /// Whether there were syncs of others than that.
     pub has_others: bool,
+    /// The device that alone was wanted.
+    pub device: Option<String>,
+    /// Whether rows were left out because there was no space for them: then it says nothing about its time.
+    pub is_cut: bool,
     event_bytes: usize,
+    slot_bytes: usize,
+    /// What a row of the batch at hand adds to that.
+    entry_bytes: usize,
 }
 
 /// Events that are held, bytes: a slow sync's take about 2 KiB.
 const EVENT_BYTES_MAX: usize = 256 << 20;
+/// Intervals that are held, bytes: some days of a machine with many units.
+pub const SLOT_BYTES_MAX: usize = 1 << 30;
+
+/// What a row of a table takes with its names, roughly: each adds an entry to its interval.
+fn entry_bytes(table: &str) -> usize {
+    match table {
+        "behind" => 320,
+        "waits" | "processes" => 192,
+        "counters" => 128,
+        _ => 48,
+    }
+}
 
 /// Columns of a batch by name, checked once.
 struct Columns<'a>(&'a Batch);
@@ -231,20 +250,25 @@ fn change<K: Ord + Clone, V: Default>(map: &mut BTreeMap<K, V>, key: &K, change:
 }
 
 impl Series {
-    /// Adds the rows of a batch that are wanted.
+    /// Adds the rows of a batch that are wanted, as long as there is space.
     pub fn take(&mut self, batch: &Batch, wanted: &Wanted) {
         self.unit.clone_from(&wanted.unit);
-        match batch.table().name {
+        self.device.clone_from(&wanted.device);
+        self.is_cut |= self.slot_bytes > SLOT_BYTES_MAX;
+        let table = batch.table().name;
+        self.entry_bytes = entry_bytes(table);
+        match table {
+            "events" => {
+                let rows = (0..batch.rows()).filter(|row| wanted.has_event(&Columns(batch), *row));
+                rows.for_each(|row| self.event(batch, row));
+            }
+            _ if self.is_cut => {}
             "stages" => self.stages(batch, wanted),
             "syncs" => self.syncs(batch, wanted),
             "waits" => self.waits(batch, wanted),
             "behind" => self.behind(batch, wanted),
             "processes" => self.processes(batch, wanted),
             "counters" => self.counters(batch, wanted),
-            "events" => {
-                let rows = (0..batch.rows()).filter(|row| wanted.has_event(&Columns(batch), *row));
-                rows.for_each(|row| self.event(batch, row));
-            }
             _ => {}
         }
     }
@@ -260,7 +284,7 @@ impl Series {
         self.events.push(Event::get(batch, row));
     }
 
-    /// Puts events in order of time.
+    /// Puts events in order of time. Of those of one stall, which is told when it begins and when it is over, the longest stays.
     pub fn sort(&mut self) {
         self.events.sort_by_key(|event| event.ts_ms);
         let stall = |event: &Event| (event.kind == "stall").then(|| (event.ts_ms, event.device.clone()));
@@ -288,7 +312,9 @@ impl Series {
         self.slots.values().flat_map(|slot| slot.users.keys()).collect()
     }
 
+    /// The interval of a row that is wanted.
     fn slot(&mut self, ts_ms: i64, span_ms: i64) -> &mut Slot {
+        self.slot_bytes = self.slot_bytes.saturating_add(self.entry_bytes);
         let slot = self.slots.entry(ts_ms).or_default();
         slot.span_ms = slot.span_ms.max(span_ms);
         slot
@@ -418,7 +444,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::{Counter, Stage, Sync};
+    use crate::tables::{Behind, Counter, Stage, Sync};
 
     #[test]
     fn rows_meet_in_their_intervals_and_others_are_left_out() {

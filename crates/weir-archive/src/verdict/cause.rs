@@ -76,7 +76,7 @@ pub(super) fn of_slow(slots: &[(i64, &Slot)], user: &User, normals: &Normals, no
         return Cause::NotStorage { place: most.0.to_string(), share: share(most.1) };
     }
     // A device that is slow makes everybody's I/O last: looked at before whose it was.
-    if let Some((device, usual)) = slowest(slots, normals) {
+    if let Some((device, usual)) = slowest(slots, user, normals) {
         return slow_device(
             slots,
             device,
@@ -93,10 +93,14 @@ pub(super) fn of_slow(slots: &[(i64, &Slot)], user: &User, normals: &Normals, no
     Cause::LateDevice { share: share(excess.device) }
 }
 
-/// The device that is slow. What lies over a slow device is slow, too, and what lies under it does less: the one that lost most
-/// is meant.
-fn slowest<'a>(slots: &[(i64, &Slot)], normals: &'a Normals) -> Option<(&'a String, &'a NormalDevice)> {
-    let slow = normals.devices.iter().filter_map(|(device, usual)| {
+/// The device that is slow, of those that a user's syncs may have waited for. What lies over a slow device is slow, too, and what lies under
+/// it does less: the one that lost most is meant.
+fn slowest<'a>(
+    slots: &[(i64, &Slot)],
+    user: &User,
+    normals: &'a Normals,
+) -> Option<(&'a String, &'a NormalDevice)> {
+    let slow = normals.devices_of(user).filter_map(|(device, usual)| {
         let at: Vec<&DeviceSlot> = slots.iter().filter_map(|(_, slot)| slot.devices.get(device)).collect();
         let (bytes_per_s, _) = service(&at).filter(|_| is_slow_device(&at, usual))?;
         Some((bytes_per_s as f64 / usual.busy_bytes_per_s.max(1) as f64, device, usual))
@@ -155,7 +159,7 @@ pub(super) fn slow_device(
 
 /// Why commits were few though each was fast: whether a device was busier than usual.
 pub(super) fn of_few(slots: &[(i64, &Slot)], user: &User, normals: &Normals) -> Cause {
-    if let Some((device, usual)) = slowest(slots, normals) {
+    if let Some((device, usual)) = slowest(slots, user, normals) {
         return slow_device(slots, device, usual, None);
     }
     let percent = |device: &str| {
@@ -165,7 +169,8 @@ pub(super) fn of_few(slots: &[(i64, &Slot)], user: &User, normals: &Normals) -> 
         };
         median(slots.iter().filter_map(busy).collect()).unwrap_or(0)
     };
-    let all = normals.devices.iter().map(|(device, normal)| (percent(device), normal.busy_percent, device));
+    let all = normals.devices_of(user);
+    let all = all.map(|(device, normal)| (percent(device), normal.busy_percent, device));
     let Some((busy_percent, normal_percent, device)) = all.max() else {
         return Cause::FewerNotStorage { busiest_percent: 0, normal_percent: 0 };
     };

@@ -9,7 +9,7 @@ mod normal;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -74,6 +74,11 @@ pub struct Verdict {
     /// The unit, or name of processes, that was asked about, where no sync of it was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
+    /// The device that was asked about, where no I/O of it was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen_device: Option<String>,
+    /// Time of the stretch in which nothing was recorded, ms.
+    pub unrecorded_ms: i64,
     /// Sentences: what was not seen.
     pub blind: Vec<String>,
 }
@@ -224,7 +229,7 @@ pub enum Change {
     Event(Event),
 }
 
-/// What is to be said of `[since_ms, until_ms)`. The series may begin before it, so that normal is known.
+/// What is to be said of `[since_ms, until_ms)`, which has passed. The series may begin before it, so that normal is known.
 pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
     let normals = Normals::of(series, since_ms);
     let inside: Vec<(i64, &Slot)> =
@@ -251,6 +256,12 @@ pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
         events.truncate(LISTED_MOST);
         events
     };
+    let unrecorded_ms = unrecorded_ms(&inside, since_ms, until_ms);
+    let has_device = |device: &String| inside.iter().any(|(_, slot)| slot.devices.contains_key(device));
+    let unseen_device = series.device.clone().filter(|device| !has_device(device));
+    let mut blind = blind(series, &inside, unrecorded_ms);
+    blind.extend(unseen_device.iter().map(|device| format!("no I/O of {device} was recorded")));
+    blind.extend(not_seen(series, since_ms, until_ms));
     let mut snapshots = of_kind("snapshot");
     snapshots.drain(..snapshots.len().saturating_sub(LISTED_MOST));
     Verdict {
@@ -266,7 +277,9 @@ pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
         stalls: longest(of_kind("stall")),
         snapshots,
         unseen: series.unit.clone().filter(|_| has_no_syncs(&inside)),
-        blind: blind(series, &inside),
+        unseen_device,
+        unrecorded_ms,
+        blind,
     }
 }
 
@@ -396,7 +409,7 @@ fn seen(slots: &[(i64, &Slot)], user: &User, normal: &NormalUser) -> Seen {
     }
 }
 
-/// Devices that were slow while nobody's syncs were known to suffer.
+/// Devices that were slow, where that is not why somebody's syncs suffered.
 fn of_devices(inside: &[(i64, &Slot)], normals: &Normals, known: &[Trouble]) -> Vec<Trouble> {
     let mut troubles = Vec::new();
     for (device, normal) in &normals.devices {
@@ -411,7 +424,7 @@ fn of_devices(inside: &[(i64, &Slot)], normals: &Normals, known: &[Trouble]) -> 
             let is_known = known.iter().any(|trouble| {
                 trouble.begin_ms <= end_ms
                     && begin_ms <= trouble.end_ms
-                    && !matches!(trouble.cause, Cause::FewerNotStorage { .. })
+                    && matches!(&trouble.cause, Cause::SlowDevice { device: named, .. } if named == device)
             });
             if !is_known {
                 let cause = cause::slow_device(slots, device, normal, None);
@@ -473,7 +486,7 @@ fn has_no_syncs(inside: &[(i64, &Slot)]) -> bool {
 }
 
 /// What could not be seen in the time asked about.
-fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
+fn blind(series: &Series, inside: &[(i64, &Slot)], unrecorded_ms: i64) -> Vec<String> {
     let mut blind = Vec::new();
     if inside.is_empty() {
         blind.push("nothing was recorded in that time".to_string());
@@ -484,7 +497,7 @@ fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
             blind.push(format!("no syncs of {unit} were recorded"));
         }
         _ if has_no_syncs(inside) => {
-            blind.push("no syncs were recorded: without the kernel's programs only counters are".to_string());
+            blind.push("no syncs were recorded: nothing synced, or the recorder did not see it".to_string());
         }
         _ => {}
     }
@@ -496,18 +509,43 @@ fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
     if series.left_out > 0 {
         blind.push(format!("{} events were left out: there are too many to hold", series.left_out));
     }
-    let gap_ms: i64 = inside
-        .windows(2)
-        .map(|pair| pair[1].0 - (pair[0].0 + pair[0].1.span_ms))
-        .filter(|gap_ms| *gap_ms > pair_gap(inside))
-        .sum();
-    if gap_ms > 0 {
-        blind.push(format!("nothing was recorded for {} s of that time", gap_ms / 1000));
+    if unrecorded_ms > 0 {
+        blind.push(format!("nothing was recorded for {} s of that time", unrecorded_ms / 1000));
     }
     blind
 }
 
-/// Less than half an interval between two is no gap.
-fn pair_gap(inside: &[(i64, &Slot)]) -> i64 {
-    inside.iter().map(|(_, slot)| slot.span_ms).max().unwrap_or(0) / 2
+/// What the recorders of that time said that they do not see. They say it when they start, and again and again.
+fn not_seen(series: &Series, since_ms: i64, until_ms: i64) -> Vec<String> {
+    let says = |event: &&Event| matches!(event.kind.as_str(), "start" | "not_seen") && event.ts_ms < until_ms;
+    let said: Vec<&Event> = series.events.iter().filter(says).collect();
+    // Of those before, the last one still holds.
+    let first = said.iter().rposition(|event| event.ts_ms < since_ms).unwrap_or(0);
+    let (mut sentences, mut known) = (Vec::new(), BTreeSet::new());
+    for event in &said[first..] {
+        let detail: serde_json::Value = serde_json::from_str(&event.detail).unwrap_or_default();
+        let of_event = detail["not_seen"].as_array().into_iter().flatten().filter_map(|it| it.as_str());
+        sentences.extend(of_event.map(String::from).filter(|sentence| known.insert(sentence.clone())));
+    }
+    sentences
+}
+
+/// For how long nothing was recorded. Less than half an interval between two is no gap. At the edges of the stretch, an interval that began
+/// before it, and one that has not ended, are none either.
+fn unrecorded_ms(inside: &[(i64, &Slot)], since_ms: i64, until_ms: i64) -> i64 {
+    let gap = |from_ms: i64, to_ms: i64, usual_ms: i64| {
+        let gap_ms = to_ms.saturating_sub(from_ms);
+        if gap_ms > usual_ms { gap_ms } else { 0 }
+    };
+    let (Some(first), Some(last)) = (inside.first(), inside.last()) else {
+        return gap(since_ms, until_ms, 0);
+    };
+    let end_ms = |(ts_ms, slot): &(i64, &Slot)| ts_ms.saturating_add(slot.span_ms);
+    let edge_ms = |slot: &Slot| slot.span_ms.saturating_add(slot.span_ms / 2);
+    let edges = [gap(since_ms, first.0, edge_ms(first.1)), gap(end_ms(last), until_ms, edge_ms(last.1))];
+    let between = inside.windows(2).map(|pair| {
+        let usual_ms = pair[0].1.span_ms.max(pair[1].1.span_ms) / 2;
+        gap(end_ms(&pair[0]), pair[1].0, usual_ms)
+    });
+    between.chain(edges).fold(0, i64::saturating_add)
 }

@@ -1,6 +1,6 @@
 //! What is normal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -53,6 +53,8 @@ pub(super) struct Normals {
     pub devices: BTreeMap<String, NormalDevice>,
     /// Bytes a second that processes read and write.
     pub loads: BTreeMap<User, i64>,
+    /// Devices that slow syncs of users went to, where that is known.
+    on: BTreeMap<User, BTreeSet<String>>,
 }
 
 impl Normals {
@@ -78,8 +80,23 @@ impl Normals {
             users: users.collect(),
             devices: devices.collect(),
             loads: loads.into_iter().map(padded).collect(),
+            on: synced_on(series),
         }
     }
+
+    /// The devices that a user's syncs may have waited for: those that they are known to go to, or all.
+    pub fn devices_of(&self, user: &User) -> impl Iterator<Item = (&String, &NormalDevice)> {
+        let on = self.on.get(user);
+        self.devices.iter().filter(move |(device, _)| on.is_none_or(|on| on.contains(*device)))
+    }
+}
+
+fn synced_on(series: &Series) -> BTreeMap<User, BTreeSet<String>> {
+    let mut on: BTreeMap<User, BTreeSet<String>> = BTreeMap::new();
+    for event in series.events.iter().filter(|event| event.kind == "slow_sync" && !event.device.is_empty()) {
+        on.entry(User::of(&event.comm, &event.unit)).or_default().insert(event.device.clone());
+    }
+    on
 }
 
 impl NormalUser {

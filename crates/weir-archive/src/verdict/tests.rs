@@ -40,9 +40,13 @@ fn syncs(slot: &mut Slot, count: i64, each_ns: i64, parts: &[(&str, &str, i64)])
 }
 
 fn device(slot: &mut Slot, writes: i64, bytes: i64, busy_ms: i64, write_ms: i64) {
+    device_named(slot, "sda", [writes, bytes, busy_ms, write_ms]);
+}
+
+fn device_named(slot: &mut Slot, name: &str, [writes, bytes, busy_ms, write_ms]: [i64; 4]) {
     let counters = [("writes", writes), ("write_bytes", bytes), ("busy_ms", busy_ms), ("write_ms", write_ms)];
     let counters = counters.map(|(name, value)| (name.to_string(), value)).into();
-    slot.devices.insert("sda".to_string(), DeviceSlot { counters, ..DeviceSlot::default() });
+    slot.devices.insert(name.to_string(), DeviceSlot { counters, ..DeviceSlot::default() });
 }
 
 /// Twenty minutes, of which those of the places are changed.
@@ -58,8 +62,15 @@ fn night(changed: std::ops::Range<usize>, change: impl Fn(&mut Slot)) -> Series 
     series
 }
 
+/// The end of such a night.
+const END_MS: i64 = 120 * SPAN_MS;
+
+fn whole(series: &Series) -> Verdict {
+    judge(series, 0, END_MS)
+}
+
 fn judged(series: &Series) -> Vec<Trouble> {
-    judge(series, 0, i64::MAX).troubles
+    whole(series).troubles
 }
 
 fn only(series: &Series) -> Trouble {
@@ -78,8 +89,8 @@ fn flooded(slot: &mut Slot) {
 
 #[test]
 fn nothing_is_said_of_a_quiet_night() {
-    let verdict = judge(&night(0..0, |_| {}), 0, i64::MAX);
-    assert_eq!(verdict.troubles, []);
+    let verdict = whole(&night(0..0, |_| {}));
+    assert_eq!((&verdict.troubles[..], verdict.unrecorded_ms), (&[][..], 0));
     assert_eq!(verdict.blind, Vec::<String>::new());
     assert_eq!((verdict.users[0].p99_ns, verdict.users[0].per_s), (MS, 100.0));
     assert_eq!(verdict.devices[0].busy_bytes_per_s, 80_000_000);
@@ -115,7 +126,7 @@ fn a_device_at_a_tenth_of_its_rate_is_named() {
     series.slots.values_mut().for_each(|slot| slot.users.clear());
     let trouble = only(&series);
     assert!(trouble.user.is_none() && matches!(trouble.cause, Cause::SlowDevice { .. }), "{trouble:?}");
-    assert!(!judge(&series, 0, i64::MAX).blind.is_empty());
+    assert!(!whole(&series).blind.is_empty());
 }
 
 #[test]
@@ -265,7 +276,7 @@ fn troubles_that_are_many_are_told_by_their_weight() {
     for (nth, slot) in series.slots.values_mut().enumerate().filter(|(nth, _)| nth % 6 == 3) {
         syncs(slot, 100, (20 + nth as i64) * MS, &[("own_data", "held", (20 + nth as i64) * MS)]);
     }
-    let verdict = judge(&series, 0, i64::MAX);
+    let verdict = whole(&series);
     assert_eq!((verdict.troubles.len(), verdict.untold), (TOLD_MOST, 20 - TOLD_MOST));
     assert!(verdict.troubles.iter().all(|trouble| trouble.begin_ms > 40 * SPAN_MS));
     assert!(verdict.troubles.windows(2).all(|pair| pair[0].begin_ms < pair[1].begin_ms));
@@ -279,7 +290,7 @@ fn gaps_and_losses_are_said() {
         |ts_ms, detail: &str| Event { ts_ms, kind: "lost".into(), detail: detail.into(), ..Event::default() };
     let requests = r#"{"what": "requests", "count": 7}"#;
     series.events = vec![lost(5, requests), lost(SPAN_MS + 5, requests), lost(5, "torn"), lost(-7, requests)];
-    let blind = judge(&series, 0, i64::MAX).blind;
+    let blind = whole(&series).blind;
     assert!(blind.iter().any(|said| said.contains("200 s")), "{blind:?}");
     assert!(blind.iter().any(|said| said == "not recorded: 14 requests; 1 times something"), "{blind:?}");
     assert!(judge(&series, -10, 0).blind[0].contains("nothing was recorded"));
@@ -303,16 +314,96 @@ fn a_unit_of_which_no_sync_was_recorded_is_not_called_usual() {
         let mut series = night(0..0, |_| {});
         series.slots.values_mut().for_each(|slot| slot.users.clear());
         (series.unit, series.has_others) = (Some("mariadbx".to_string()), has_others);
-        judge(&series, 0, i64::MAX)
+        whole(&series)
     };
     let verdict = unseen(true);
     assert_eq!((verdict.unseen.as_deref(), &verdict.troubles[..]), (Some("mariadbx"), &[][..]));
     assert_eq!(verdict.blind, ["no syncs of mariadbx were recorded"]);
-    // Where nobody's were, the programs did not watch.
-    assert!(unseen(false).blind[0].contains("without the kernel's programs"));
+    // Where nobody's were, nothing may have synced.
+    assert!(unseen(false).blind[0].contains("nothing synced, or the recorder did not see it"));
     let mut series = night(0..0, |_| {});
     series.unit = Some("mariadb".to_string());
-    assert_eq!(judge(&series, 0, i64::MAX).unseen, None);
+    assert_eq!(whole(&series).unseen, None);
+}
+
+#[test]
+fn a_device_of_which_nothing_was_recorded_is_not_called_usual() {
+    let mut series = night(0..0, |_| {});
+    series.device = Some("sda".to_string());
+    assert_eq!(whole(&series).unseen_device, None);
+    series.device = Some("sdz".to_string());
+    let verdict = whole(&series);
+    assert_eq!(verdict.unseen_device.as_deref(), Some("sdz"));
+    assert_eq!(verdict.blind, ["no I/O of sdz was recorded"]);
+}
+
+#[test]
+fn time_at_the_edges_in_which_nothing_was_recorded_is_said() {
+    let of = |since_ms, until_ms| judge(&night(0..0, |_| {}), since_ms, until_ms);
+    // The recorder began at 0 and ended at END_MS.
+    for (since_ms, until_ms, unrecorded_ms) in [
+        (0, END_MS, 0),
+        (0, END_MS + 600_000, 600_000),
+        (-300_000, END_MS, 300_000),
+        (-300_000, END_MS + 600_000, 900_000),
+        (-600_000, -300_000, 300_000),
+        // An interval lies over the start, and one goes on.
+        (SPAN_MS / 10, END_MS, 0),
+        (0, END_MS + SPAN_MS, 0),
+    ] {
+        let verdict = of(since_ms, until_ms);
+        assert_eq!(verdict.unrecorded_ms, unrecorded_ms, "{since_ms} to {until_ms}");
+        assert_eq!(verdict.blind.is_empty(), unrecorded_ms == 0, "{:?}", verdict.blind);
+    }
+    assert!(of(0, END_MS + 600_000).blind[0].contains("nothing was recorded for 600 s"));
+}
+
+#[test]
+fn what_the_recorder_of_that_time_did_not_see_is_said_again() {
+    let mut series = night(0..0, |_| {});
+    let event = |ts_ms, kind: &str, sentences: &[&str]| Event {
+        ts_ms,
+        kind: kind.into(),
+        detail: serde_json::json!({ "not_seen": sentences }).to_string(),
+        ..Event::default()
+    };
+    series.events = vec![
+        event(0, "start", &["syncs are not seen"]),
+        event(SPAN_MS, "start", &["stages are not seen"]),
+        event(2 * SPAN_MS, "not_seen", &["stages are not seen"]),
+        event(50 * SPAN_MS, "start", &[]),
+    ];
+    let said = |since: i64, until: i64| judge(&series, since * SPAN_MS, until * SPAN_MS).blind;
+    assert_eq!(said(0, 40), ["syncs are not seen", "stages are not seen"]);
+    assert_eq!(said(3, 40), ["stages are not seen"]);
+    assert_eq!(said(51, 120), [""; 0]);
+}
+
+/// sda is flooded; nothing of the database lies on sdb, which is slow at the same time.
+#[test]
+fn a_slow_device_that_the_syncs_did_not_go_to_is_told_beside_their_cause() {
+    let mut series = night(60..66, flooded);
+    for (ts_ms, slot) in &mut series.slots {
+        let tired = (600_000..660_000).contains(ts_ms);
+        let of_sdb = if tired { [1000, 8_000_000, 1_000, 100_000] } else { [1000, 8_000_000, 100, 1000] };
+        device_named(slot, "sdb", of_sdb);
+    }
+    let slow_sync = |device: &str| Event {
+        ts_ms: 610_000,
+        kind: "slow_sync".into(),
+        device: device.into(),
+        comm: db().comm,
+        unit: db().unit,
+        ..Event::default()
+    };
+    series.events = vec![slow_sync("sda"), slow_sync("")];
+    let [flood, slow] = &judged(&series)[..] else { panic!("{:#?}", judged(&series)) };
+    assert!(flood.user == Some(db()) && matches!(flood.cause, Cause::Flood { .. }), "{flood:?}");
+    assert!(slow.user.is_none(), "{slow:?}");
+    assert!(matches!(&slow.cause, Cause::SlowDevice { device, .. } if device == "sdb"), "{slow:?}");
+    // Its syncs go to both.
+    series.events.push(slow_sync("sdb"));
+    assert!(matches!(&only(&series).cause, Cause::SlowDevice { device, .. } if device == "sdb"));
 }
 
 #[test]

@@ -329,7 +329,7 @@ fn slowest(verdict: &Verdict, time: &dyn Fn(i64) -> String) -> Markup {
     if verdict.slowest.is_empty() {
         return Markup::default();
     }
-    let head = ["ended", "took", "process", "device", "waited for"].map(String::from).to_vec();
+    let head = ["began", "took", "process", "device", "waited for"].map(String::from).to_vec();
     let rows = verdict.slowest.iter().map(|event| text::slow(event, time)).collect();
     section("slowest", "The slowest syncs", data_table(&Table { head, rows, says: true, ..Table::default() }))
 }

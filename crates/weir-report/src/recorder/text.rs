@@ -44,12 +44,23 @@ pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> Strin
 }
 
 pub(super) fn headline(verdict: &Verdict) -> String {
-    match (verdict.intervals, verdict.troubles.len() + verdict.untold, &verdict.unseen) {
-        (0, ..) => "Nothing was recorded then.".to_string(),
-        (_, 0, Some(unit)) => format!("No syncs of {unit} were recorded then."),
-        (_, 0, None) => "Everything was as usual.".to_string(),
-        (_, 1, _) => "One thing was not as usual.".to_string(),
-        (_, n, _) => format!("{n} things were not as usual."),
+    match (verdict.intervals, verdict.troubles.len() + verdict.untold) {
+        (0, _) => "Nothing was recorded then.".to_string(),
+        (_, 0) => nothing_unusual(verdict),
+        (_, 1) => "One thing was not as usual.".to_string(),
+        (_, n) => format!("{n} things were not as usual."),
+    }
+}
+
+fn nothing_unusual(verdict: &Verdict) -> String {
+    let recorded_ms = verdict.until_ms - verdict.since_ms - verdict.unrecorded_ms;
+    match (&verdict.unseen, &verdict.unseen_device) {
+        (Some(unit), _) => format!("No syncs of {unit} were recorded then."),
+        (_, Some(device)) => format!("No I/O of {device} was recorded then."),
+        _ if verdict.unrecorded_ms > 0 => {
+            format!("Everything was as usual for the {} that were recorded.", length(recorded_ms))
+        }
+        _ => "Everything was as usual.".to_string(),
     }
 }
 
@@ -333,6 +344,8 @@ mod tests {
                 }],
                 slowest: vec![Event { kind: "slow_sync".into(), detail: "torn".into(), ..Event::default() }],
                 unseen: None,
+                unseen_device: None,
+                unrecorded_ms: 0,
                 blind: vec!["something".into()],
             };
             let text = verdict(&whole, &["a file".into()], &|ms| format!("T{ms}"));
@@ -350,7 +363,11 @@ mod tests {
             assert!(json_of(&whole).contains("\"schema\": \"weir.recorder.verdict/1\""));
             let nothing = Verdict { troubles: Vec::new(), ..whole };
             assert_eq!(headline(&nothing), "Everything was as usual.");
-            let unseen = Verdict { unseen: Some("mariadbx".into()), ..nothing };
+            let partly = Verdict { unrecorded_ms: 40_000, ..nothing };
+            assert_eq!(headline(&partly), "Everything was as usual for the 60.0 s that were recorded.");
+            let unseen = Verdict { unseen_device: Some("sdz".into()), ..partly };
+            assert_eq!(headline(&unseen), "No I/O of sdz was recorded then.");
+            let unseen = Verdict { unseen: Some("mariadbx".into()), ..unseen };
             assert_eq!(headline(&unseen), "No syncs of mariadbx were recorded then.");
         }
     }

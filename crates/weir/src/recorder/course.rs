@@ -39,6 +39,8 @@ const DRAIN: Duration = Duration::from_millis(100);
 const TICK_NS: u64 = 1_000_000_000;
 /// Completions around a cut of the guard's are kept for some seconds at least, ms.
 const CUT_FRESH_MS: i64 = 10_000;
+/// What is not seen is said again so often, ns: `show` asks about a time long after the start.
+const SAY_NOT_SEEN_NS: u64 = 600_000_000_000;
 
 /// What a recorder has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -173,6 +175,7 @@ impl<'a> Course<'a> {
         let start = self.begun;
         let interval_ns = self.settings.interval.0;
         let (mut tick_ns, mut end_ns) = (start.boot_ns + TICK_NS, start.boot_ns + interval_ns);
+        let mut say_not_seen_ns = start.boot_ns + SAY_NOT_SEEN_NS;
         let mut lost = 0;
         loop {
             let now = Moment::now();
@@ -190,6 +193,10 @@ impl<'a> Course<'a> {
                 if is_over {
                     self.say_what_goes_on(now);
                     self.note("end", "{}".to_string());
+                }
+                if now.boot_ns >= say_not_seen_ns {
+                    self.say_not_seen();
+                    say_not_seen_ns = now.boot_ns + SAY_NOT_SEEN_NS;
                 }
                 self.say_no_room();
                 let interval = self.interval(now, recorded);
