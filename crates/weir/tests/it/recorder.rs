@@ -40,15 +40,17 @@ impl Drop for Writing {
 struct Bench {
     weir: Weir,
     archive: TempDir,
+    /// Where the archive lies, if not in that folder.
+    elsewhere: Option<PathBuf>,
 }
 
 impl Bench {
     fn new() -> Bench {
-        Bench { weir: Weir::new(), archive: tempfile::tempdir().unwrap() }
+        Bench { weir: Weir::new(), archive: tempfile::tempdir().unwrap(), elsewhere: None }
     }
 
     fn dir(&self) -> PathBuf {
-        self.archive.path().join("archive")
+        self.elsewhere.clone().unwrap_or_else(|| self.archive.path().join("archive"))
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -129,6 +131,9 @@ fn root_a_recorder_keeps_what_it_saw_through_kills() {
     fs::write(bench.dir().join("notes.txt"), "mine").unwrap();
     fs::write(bench.dir().join("stages-20200101T000000Z-20990101T000000Z.parquet"), "PAR1 no").unwrap();
     let shown = bench.json(&["recorder", "show", "--since", "1h", "--json"]);
+    assert!(shown["unrecorded_ms"].as_i64().unwrap() > 3_000_000, "{shown}");
+    let other = bench.json(&["recorder", "show", "--device", "/dev/sdz", "--json"]);
+    assert_eq!(other["unseen_device"], "sdz");
     assert_eq!(shown["intervals"], before);
     assert!(shown["unread"][0].as_str().unwrap().contains("torn"), "{shown}");
     let mut next = bench.started(&[], before + 2);
@@ -250,18 +255,24 @@ fn root_a_device_that_stands_still_is_told_and_kept() {
     let _writing = Writing::to(&disk.mount());
     let mut running = bench.started(&["--slow", "1h"], 2);
     let frozen = platter.freeze();
-    std::thread::sleep(Duration::from_secs(4));
-    drop(frozen);
     let patience = Instant::now() + Duration::from_secs(60);
     let of = |kind: &str| -> Vec<Vec<String>> {
         bench.rows("events").into_iter().filter(|row| row[1] == kind && row[2] == name).collect()
     };
-    while of("stall").is_empty() {
-        assert!(!running.has_ended() && Instant::now() < patience, "{:?}", bench.rows("events"));
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    let took_ns: i64 = of("stall")[0][6].parse().unwrap();
-    assert!(took_ns >= 1_000_000_000, "{took_ns}");
+    let mut told = |count: usize| {
+        while of("stall").len() < count {
+            assert!(!running.has_ended() && Instant::now() < patience, "{:?}", bench.rows("events"));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let row = of("stall").pop().unwrap();
+        (row[0].clone(), row[6].parse::<i64>().unwrap(), row[7].contains("goes_on"))
+    };
+    // While it hangs, and when that is over.
+    let (began, so_far_ns, goes_on) = told(1);
+    assert!(so_far_ns >= 1_000_000_000 && goes_on, "{so_far_ns}");
+    drop(frozen);
+    let (since, took_ns, goes_on) = told(2);
+    assert!(took_ns > so_far_ns && since == began && !goes_on, "{took_ns}");
     assert_eq!(of("snapshot").len(), 1, "{:?}", bench.rows("events"));
     running.signal("TERM");
     running.finish();
@@ -272,6 +283,57 @@ fn root_a_device_that_stands_still_is_told_and_kept() {
     assert_eq!((&snapshot["trigger"], &snapshot["device"]), (&"stall".into(), &name.as_str().into()));
     let stands = |second: &Value| second["counters"][&name]["in_flight"].as_u64().is_some_and(|n| n > 0);
     assert!(snapshot["seconds"].as_array().unwrap().iter().any(stands), "{snapshot}");
+}
+
+#[test]
+fn root_what_a_full_disk_refused_is_told_when_it_has_space() {
+    if !root_or_say("root_what_a_full_disk_refused_is_told_when_it_has_space", &["mkfs.ext4", "dd"]) {
+        return;
+    }
+    let disk = LoopDevice::create(&["size=32M", "fs=ext4"]);
+    let bench = Bench { elsewhere: Some(disk.mount().join("archive")), ..Bench::new() };
+    let run = ["recorder", "run", "--interval", "1s"];
+    let made = bench.run(&[&run[..], &["--duration", "1s"]].concat());
+    assert_eq!(made.code, 0, "{made:?}");
+    // It ends when nothing more fits; what was held for it until it was written does then.
+    let fill = disk.mount().join("fill");
+    for size in ["bs=64k", "bs=4k", "bs=4k", "bs=4k", "bs=4k"] {
+        let mut dd = Command::new("dd");
+        dd.args([
+            "if=/dev/zero",
+            size,
+            "conv=notrunc,fsync",
+            "oflag=append",
+            &format!("of={}", fill.display()),
+        ]);
+        assert!(!dd.stderr(Stdio::null()).status().unwrap().success());
+    }
+    let full = bench.run(&[&run[..], &["--duration", "2s"]].concat());
+    assert!(full.code == 3 && full.stderr.contains("intervals are not in the archive"), "{full:?}");
+    assert!(!full.stderr.contains(", 0 lost"), "{full:?}");
+    assert!(bench.files(".journal").is_empty(), "{:?}", bench.files(""));
+    let before = bench.intervals();
+    let mut next = bench.started(&[], before);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(bench.intervals(), before);
+    fs::remove_file(fill).unwrap();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while bench.intervals() == before {
+        assert!(!next.has_ended() && Instant::now() < patience, "{:?}", next.finish());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    next.signal("TERM");
+    let next = next.finish();
+    let lost: u64 =
+        next.stderr.split(" recorded, ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(next.code == 3 && lost > 0, "{next:?}");
+    // Those of the second recorder are gone with it; what the third could not write is there.
+    let events = bench.rows("events");
+    assert_eq!(events.iter().filter(|row| row[1] == "start").count(), 2, "{events:?}");
+    let shown = bench.json(&["recorder", "show", "--json"]);
+    let said = format!("not recorded: {lost} intervals");
+    let blind = shown["blind"].as_array().unwrap();
+    assert!(blind.iter().any(|sentence| sentence.as_str().unwrap().starts_with(&said)), "{shown} {next:?}");
 }
 
 /// It lies in memory, and reads are as many as go.
@@ -336,7 +398,10 @@ fn root_what_the_kernel_refuses_is_said_and_the_rest_recorded() {
     assert!(run.stderr.contains("syncs and what they wait for are not seen"), "{run:?}");
     assert!(bench.rows("counters").len() > 5 && bench.rows("syncs").is_empty());
     let shown = bench.json(&["recorder", "show", "--json"]);
-    assert!(shown["blind"][0].as_str().unwrap().contains("no syncs were recorded"), "{shown}");
+    let blind = shown["blind"].as_array().unwrap();
+    for said in ["no syncs were recorded", "syncs and what they wait for are not seen"] {
+        assert!(blind.iter().any(|sentence| sentence.as_str().unwrap().contains(said)), "{shown}");
+    }
 }
 
 #[test]
@@ -349,6 +414,10 @@ fn what_is_not_there_is_said_with_what_to_do() {
     assert_eq!(table.code, 2, "{table:?}");
     let short = bench.run(&["recorder", "run", "--interval", "10ms"]);
     assert_eq!(short.code, 2, "{short:?}");
+    for (option, value, unit) in [("--max-age", "14", "14d"), ("--max-bytes", "2", "2g")] {
+        let nothing = bench.run(&["recorder", "run", option, value]);
+        assert!(nothing.code == 2 && nothing.stderr.contains(unit), "{nothing:?}");
+    }
     let unit = bench.run(&["recorder", "install", "--dry-run", "--interval", "5s"]);
     assert!(unit.stdout.contains("recorder run --interval 5s\n"), "{unit:?}");
     assert!(unit.stdout.contains("\"title\": \"weir recorder\""), "{unit:?}");
