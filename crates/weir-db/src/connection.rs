@@ -112,11 +112,16 @@ impl Connection {
     }
 
     /// Runs a statement given as text and returns its rows.
-    pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+    pub fn run_rows(&mut self, sql: &str) -> Result<(Done, Vec<Row>), DbError> {
         match self {
-            Connection::MySql(it) => it.query(sql),
-            Connection::Postgres(it) => it.query(sql),
+            Connection::MySql(it) => it.run_rows(sql),
+            Connection::Postgres(it) => it.run_rows(sql),
         }
+    }
+
+    /// The rows alone.
+    pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+        self.run_rows(sql).map(|(_, rows)| rows)
     }
 
     /// Fills a table by the fastest way the server offers: COPY … FROM STDIN, LOAD DATA LOCAL INFILE. `fill` appends

@@ -19,11 +19,16 @@ impl Connection {
 
     /// Runs a statement given as text and returns its rows; those of the first result where it has several.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+        self.run_rows(sql).map(|(_, rows)| rows)
+    }
+
+    /// The same, and what it did.
+    pub fn run_rows(&mut self, sql: &str) -> Result<(Done, Vec<Row>), DbError> {
         self.send_query(sql)?;
         let mut columns = Vec::new();
         let mut collect = Collect { decode: Some(text_row), columns: &mut columns, rows: Kept::default() };
         let answer = self.read_answer(Some(&mut collect))?;
-        if answer.asked_for_file { Err(no_file()) } else { Ok(collect.rows.rows()) }
+        if answer.asked_for_file { Err(no_file()) } else { Ok((answer.done, collect.rows.rows())) }
     }
 
     /// Asks whether the server is there.

@@ -154,11 +154,11 @@ impl Connection {
         self.ask(&mut Discard, |out| put_query(sql, out))
     }
 
-    /// Runs statements given as text and returns the rows of the last one that has any.
-    pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+    /// The same, with the rows of the last one that has any.
+    pub fn run_rows(&mut self, sql: &str) -> Result<(Done, Vec<Row>), DbError> {
         let mut rows = Collect::default();
-        self.ask(&mut rows, |out| put_query(sql, out))?;
-        Ok(rows.rows.rows())
+        let done = self.ask(&mut rows, |out| put_query(sql, out))?;
+        Ok((done, rows.rows.rows()))
     }
 
     /// A handle that ends the statement under way.

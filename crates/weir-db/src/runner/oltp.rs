@@ -240,8 +240,8 @@ mod tests {
         fn run(&mut self, _: &str) -> Result<Done, DbError> {
             Ok(Done::default())
         }
-        fn query(&mut self, _: &str) -> Result<Vec<Row>, DbError> {
-            Ok(Vec::new())
+        fn run_rows(&mut self, _: &str) -> Result<(Done, Vec<Row>), DbError> {
+            Ok(Default::default())
         }
     }
 

@@ -24,8 +24,8 @@ pub trait Sql {
     fn close(&mut self, statement: StatementId) -> Result<(), DbError>;
     /// See [`Connection::run`].
     fn run(&mut self, sql: &str) -> Result<Done, DbError>;
-    /// See [`Connection::query`].
-    fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError>;
+    /// See [`Connection::run_rows`].
+    fn run_rows(&mut self, sql: &str) -> Result<(Done, Vec<Row>), DbError>;
     /// What the server calls itself.
     fn version(&self) -> &str {
         ""
@@ -59,8 +59,8 @@ impl Sql for Connection {
     fn run(&mut self, sql: &str) -> Result<Done, DbError> {
         Connection::run(self, sql)
     }
-    fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
-        Connection::query(self, sql)
+    fn run_rows(&mut self, sql: &str) -> Result<(Done, Vec<Row>), DbError> {
+        Connection::run_rows(self, sql)
     }
     fn version(&self) -> &str {
         Connection::version(self)
@@ -177,7 +177,7 @@ impl Sql for Dry {
     fn run(&mut self, _: &str) -> Result<Done, DbError> {
         Ok(Done::default())
     }
-    fn query(&mut self, _: &str) -> Result<Vec<Row>, DbError> {
-        Ok(Vec::new())
+    fn run_rows(&mut self, _: &str) -> Result<(Done, Vec<Row>), DbError> {
+        Ok((Done::default(), Vec::new()))
     }
 }

@@ -73,10 +73,16 @@ fn sql_functions(lua: &Lua, session: &Held, table: &Table) -> mlua::Result<()> {
         lua.create_function(move |_, link: usize| Ok(held.borrow_mut().reconnect(link)))?,
     )?;
     let held = session.clone();
+    let keep_rows = move |_: &Lua, ()| {
+        held.borrow_mut().keep_rows();
+        Ok(())
+    };
+    table.set("keep_rows", lua.create_function(keep_rows)?)?;
+    let held = session.clone();
     table.set(
         "query",
-        lua.create_function(move |lua, (link, sql): (usize, LuaString)| {
-            let outcome = held.borrow_mut().query(link, &sql.to_str()?);
+        lua.create_function(move |lua, (link, sql, fetches): (usize, LuaString, bool)| {
+            let outcome = held.borrow_mut().query(link, &sql.to_str()?, fetches);
             answer(lua, outcome)
         })?,
     )?;

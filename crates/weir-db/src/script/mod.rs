@@ -63,16 +63,6 @@ impl Source {
     pub fn short_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
-
-    /// Whether results may be fetched: where no `fetch_row` stands, rows need not be kept. Modules of a user may hide
-    /// one, so a script that has some keeps them.
-    fn keeps_rows(&self) -> bool {
-        let Some(text) = &self.text else { return !modules::is_own(&self.name) };
-        let requires = text.matches("require").count();
-        let of_weir =
-            modules::NAMES.iter().map(|name| text.matches(&format!("\"{name}\"")).count()).sum::<usize>();
-        text.contains("fetch_row") || requires > of_weir
-    }
 }
 
 /// The options of a run as its scripts see them.

@@ -45,11 +45,6 @@ pub fn text(name: &str) -> Option<&'static str> {
     NAMES.iter().position(|known| *known == name).map(|index| TEXTS[index])
 }
 
-/// Whether it is one of weir's.
-pub fn is_own(name: &str) -> bool {
-    NAMES.contains(&name)
-}
-
 /// The path and text of a module that lies beside the script, or in the current folder. Nobody named it: root or the caller must
 /// have chosen what it says, or the stranger whose script was named.
 pub fn beside(script: &Source, name: &str) -> Option<(String, String)> {

@@ -102,7 +102,7 @@ impl ScriptSession {
         let rng = Rng::new(shared.seed, 0x6c75_6100_0000 + u64::from(thread));
         ScriptSession {
             rng,
-            keeps_rows: shared.source.keeps_rows(),
+            keeps_rows: false,
             shared,
             links: Vec::new(),
             statements: Vec::new(),
@@ -173,15 +173,20 @@ impl ScriptSession {
         }
     }
 
-    pub(super) fn query(&mut self, link: usize, sql: &str) -> Outcome {
-        let keeps_rows = self.keeps_rows;
+    /// From now on the rows of every statement are kept.
+    pub(super) fn keep_rows(&mut self) {
+        self.keeps_rows = true;
+    }
+
+    /// Sends a statement. `fetches`: its rows are kept in any case.
+    pub(super) fn query(&mut self, link: usize, sql: &str, fetches: bool) -> Outcome {
+        let keeps_rows = fetches || self.keeps_rows;
         let Some(Some(it)) = self.links.get_mut(link) else { return Outcome::Closed };
         let reads = returns_rows(sql, it.sql.dialect());
         let sent = Instant::now();
-        let answer = if reads && keeps_rows {
-            it.sql.query(sql).map(|rows| (Done { rows: rows.len() as u64, ..Done::default() }, rows))
-        } else {
-            it.sql.run(sql).map(|done| (done, Vec::new()))
+        let answer = match keeps_rows {
+            true => it.sql.run_rows(sql).map(|(done, rows)| (done, Some(rows))),
+            false => it.sql.run(sql).map(|done| (done, None)),
         };
         self.note(link, sent, reads, answer, Some(sql), "mysql_drv_query()", "PQexec")
     }
@@ -221,13 +226,12 @@ impl ScriptSession {
         let Some(Some(it)) = self.links.get_mut(link) else { return Outcome::Closed };
         let Some(id) = prepared.id else {
             let text = with_values(&prepared.sql, values, it.sql.dialect());
-            return self.query(link, &text);
+            return self.query(link, &text, false);
         };
         let sent = Instant::now();
-        let answer = if reads && self.keeps_rows {
-            it.sql.execute_rows(id, values)
-        } else {
-            it.sql.execute(id, values).map(|done| (done, Vec::new()))
+        let answer = match self.keeps_rows {
+            true => it.sql.execute_rows(id, values).map(|(done, rows)| (done, Some(rows))),
+            false => it.sql.execute(id, values).map(|done| (done, None)),
         };
         self.note(link, sent, reads, answer, None, "mysql_stmt_execute()", "PQexecPrepared")
     }
@@ -294,7 +298,7 @@ impl ScriptSession {
     fn bulk_send(&mut self, link: usize) -> bool {
         let Some(Some(it)) = self.links.get_mut(link) else { return false };
         let Some(mut bulk) = it.bulk.take_if(|bulk| bulk.rows > 0) else { return true };
-        let outcome = self.query(link, &bulk.text);
+        let outcome = self.query(link, &bulk.text, false);
         bulk.text.truncate(bulk.values_from);
         bulk.rows = 0;
         if let Some(Some(it)) = self.links.get_mut(link) {
@@ -311,7 +315,7 @@ impl ScriptSession {
         link: usize,
         sent: Instant,
         reads: bool,
-        answer: Result<(Done, Vec<Row>), DbError>,
+        answer: Result<(Done, Option<Vec<Row>>), DbError>,
         sql: Option<&str>,
         mysql_call: &str,
         postgres_call: &str,
@@ -326,12 +330,15 @@ impl ScriptSession {
         let rows = answer.as_ref().map_or(0, |(done, _)| done.rows.max(done.affected));
         self.answered.push(Answered { kind, sent, took, rows, failed: answer.is_err() });
         match answer {
-            Ok((done, rows)) if kind == Kind::Read => {
-                let fields = rows.first().map_or(0, Vec::len);
+            Ok((done, kept)) if kind == Kind::Read => {
+                // Of several results the rows of one are kept.
+                let rows = kept.as_ref().map_or(done.rows as usize, Vec::len);
+                let kept = kept.unwrap_or_default();
+                let fields = kept.first().map_or(0, Vec::len);
                 if let Some(Some(link)) = self.links.get_mut(link) {
-                    link.rows = rows.into_iter();
+                    link.rows = kept.into_iter();
                 }
-                Outcome::Rows { rows: done.rows as usize, fields }
+                Outcome::Rows { rows, fields }
             }
             Ok(_) => Outcome::Nothing,
             Err(error) => self.failed(link, &error, sql, mysql_call, postgres_call),

@@ -16,10 +16,19 @@ use crate::error::{DbError, ServerError};
 use crate::rows::{Done, Row, StatementId};
 use crate::value::Value;
 
+/// Two rows for a statement that answers with any.
+fn rows_of(text: &str) -> Vec<Row> {
+    let row = |a: &str| vec![Some(a.to_string()), None, Some("z".to_string())];
+    let answers = text.starts_with("SELECT") || text.contains("RETURNING");
+    if answers { vec![row("1"), row("2")] } else { Vec::new() }
+}
+
 /// What a fake server heard, and the errors it has still to give: each for the next statement that holds its text.
 #[derive(Default)]
 struct Heard {
     statements: Vec<String>,
+    /// Answers whose rows were to be kept.
+    kept: usize,
     failures: VecDeque<(&'static str, u16, &'static str)>,
 }
 
@@ -36,6 +45,7 @@ impl Fake {
         let fails = heard.failures.front().is_some_and(|(part, ..)| text.contains(part));
         let failure = if fails { heard.failures.pop_front() } else { None };
         let affected = u64::from(text.contains("UPDATE") || text.contains("INSERT"));
+        let rows = rows_of(&text).len() as u64;
         heard.statements.push(text);
         match failure {
             Some((_, number, state)) => Err(DbError::Server(ServerError {
@@ -43,7 +53,7 @@ impl Fake {
                 sqlstate: state.to_string(),
                 message: "so it was ordered".to_string(),
             })),
-            None => Ok(Done { affected, ..Done::default() }),
+            None => Ok(Done { rows, affected, ..Done::default() }),
         }
     }
 }
@@ -62,7 +72,9 @@ impl Sql for Fake {
         self.hear(text)
     }
     fn execute_rows(&mut self, id: StatementId, values: &[Value<'_>]) -> Result<(Done, Vec<Row>), DbError> {
-        self.execute(id, values).map(|done| (done, Vec::new()))
+        self.heard.lock().unwrap().kept += 1;
+        let done = self.execute(id, values)?;
+        Ok((done, rows_of(&self.prepared[id.0 as usize])))
     }
     fn close(&mut self, _: StatementId) -> Result<(), DbError> {
         Ok(())
@@ -70,10 +82,10 @@ impl Sql for Fake {
     fn run(&mut self, sql: &str) -> Result<Done, DbError> {
         self.hear(sql.to_string())
     }
-    fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
-        self.hear(sql.to_string())?;
-        let row = |a: &str| vec![Some(a.to_string()), None, Some("z".to_string())];
-        Ok(vec![row("1"), row("2")])
+    fn run_rows(&mut self, sql: &str) -> Result<(Done, Vec<Row>), DbError> {
+        self.heard.lock().unwrap().kept += 1;
+        let done = self.hear(sql.to_string())?;
+        Ok((done, rows_of(sql)))
     }
 }
 
@@ -403,6 +415,32 @@ sysbench.cmdline.options = {
     assert_eq!(inserts[0], "INSERT INTO t VALUES (?, ?, ?, ?) [Int(7), Float(0.25), Text(\"abc\"), Null]");
     assert!(inserts[1].contains("[Null, Float(0.25), Text(\"abc\"), Text(\""), "{}", inserts[1]);
     assert!(heard.contains(&"INSERT INTO b VALUES(1),(2),(3)".to_string()), "{heard:?}");
+}
+
+/// Rows cost time: where nothing is fetched, none are kept.
+#[test]
+fn rows_are_kept_where_they_are_fetched() {
+    let connects = "function thread_init() con = sysbench.sql.driver():connect() end\n";
+    // (what the event does, answers whose rows are kept)
+    let cases = [
+        ("assert(con:query_row('SELECT a FROM t') == '1')", 1),
+        ("assert(con:query_row('INSERT INTO t VALUES (1) RETURNING a') == '1')", 1),
+        ("assert(con:query('SELECT a FROM t').nrows == 2)", 0),
+        ("assert(con:query('INSERT INTO t VALUES (1) RETURNING a').nrows == 2)", 0),
+        ("assert(con:query('INSERT INTO t VALUES (1) RETURNING a'):fetch_row()[1] == '1')", 1),
+        ("assert(con:prepare('DELETE FROM t RETURNING a'):execute():fetch_row()[1] == '1')", 1),
+        ("require('oltp_common') con:query('SELECT a FROM t')", 0),
+        // Whatever it says, nobody has read it.
+        ("loadstring('n = 1')() con:query('SELECT a FROM t')", 1),
+    ];
+    for (does, kept) in cases {
+        let bench = Bench::new(Dialect::MySql, &format!("{connects}function event() {does} end\n"), "");
+        done(&mut bench.thread());
+        assert_eq!(bench.heard.lock().unwrap().kept, kept, "{does}");
+    }
+    let own = Bench::new(Dialect::MySql, "oltp_read_write", "");
+    done(&mut own.thread());
+    assert_eq!(own.heard.lock().unwrap().kept, 0);
 }
 
 #[test]

@@ -217,14 +217,14 @@ local function result(connection, rows, fields)
 end
 
 function Connection:query(sql)
-   local status, a, b, c = raw.query(self.handle, sql)
+   local status, a, b, c = raw.query(self.handle, sql, false)
    if status == NOTHING then return nil end
    if status ~= ROWS then raise(self, status, sql, a, b, c) end
    return result(self, a, b)
 end
 
 function Connection:query_row(sql)
-   local status, a, b, c = raw.query(self.handle, sql)
+   local status, a, b, c = raw.query(self.handle, sql, true)
    if status == NOTHING then return nil end
    if status ~= ROWS then raise(self, status, sql, a, b, c) end
    local row = a > 0 and raw.fetch(self.handle)
@@ -413,7 +413,7 @@ sysbench.db = closed("sysbench.db", {
    end,
    query = function(sql)
       local it = connected()
-      local status, a, b, c = raw.query(it.handle, sql)
+      local status, a, b, c = raw.query(it.handle, sql, false)
       if status ~= NOTHING and status ~= ROWS then raise(it, status, sql, a, b, c) end
    end,
    bulk_insert_init = function(sql) return connected():bulk_insert_init(sql) end,
@@ -497,6 +497,22 @@ local function own_loop()
    end
 end
 
+-- Rows cost time, and most scripts fetch none: they are kept once a text is read that has the word.
+local loadstring = loadstring
+local function compiled(text, name)
+   if text:find("fetch_row", 1, true) then raw.keep_rows() end
+   return loadstring(text, name)
+end
+
+-- What Lua reads by itself is not looked at: it may fetch.
+for _, name in ipairs { "dofile", "load", "loadfile", "loadstring" } do
+   local read = _G[name]
+   _G[name] = function(...)
+      raw.keep_rows()
+      return read(...)
+   end
+end
+
 local calls = {}
 
 function calls.attempt()
@@ -507,7 +523,7 @@ end
 -- Reads the script: `text` where it is a file, else the module of that name.
 function calls.load(text, name)
    if not text then return protected(require, name) end
-   local chunk, problem = loadstring(text, "@" .. name)
+   local chunk, problem = compiled(text, "@" .. name)
    if not chunk then return false, problem end
    return protected(chunk)
 end
@@ -556,18 +572,25 @@ end
 package.path = without_current(package.path, "LUA_PATH")
 package.cpath = without_current(package.cpath, "LUA_CPATH")
 
+local from_path = package.loaders[2]
+package.loaders[2] = function(name)
+   local found = from_path(name)
+   if type(found) == "function" then raw.keep_rows() end
+   return found
+end
+
 -- After what is loaded already: files beside the script and in the current folder.
 table.insert(package.loaders, 2, function(name)
    local path, text = raw.beside(name)
    if not path then return "\n\tno file '" .. name .. ".lua' beside the script that nobody else can have put there" end
-   return assert(loadstring(text, "@" .. path))
+   return assert(compiled(text, "@" .. path))
 end)
 
 -- Modules of weir's come last: a file of the same name beside the script is meant.
 table.insert(package.loaders, function(name)
    local text = raw.module(name)
    if not text then return "\n\tno module '" .. name .. "' of weir's" end
-   return assert(loadstring(text, "@" .. name .. ".lua"))
+   return assert(compiled(text, "@" .. name .. ".lua"))
 end)
 
 -- Both sides write lines: in the order in which they were written.
