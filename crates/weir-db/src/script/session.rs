@@ -1,5 +1,6 @@
 //! What one state has open: connections, prepared statements, rows not fetched yet; and what it has sent.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -69,6 +70,12 @@ struct Link {
     bulk: Option<Bulk>,
 }
 
+impl Link {
+    fn new(sql: Box<dyn Sql>, driver: &'static str) -> Link {
+        Link { sql, driver, rows: Vec::new().into_iter(), bulk: None }
+    }
+}
+
 struct Bulk {
     text: String,
     values_from: usize,
@@ -88,8 +95,10 @@ pub struct ScriptSession {
     pub(super) shared: Arc<Shared>,
     pub(super) rng: Rng,
     keeps_rows: bool,
-    links: Vec<Option<Link>>,
-    statements: Vec<Option<Prepared>>,
+    links: BTreeMap<usize, Link>,
+    statements: BTreeMap<usize, Prepared>,
+    /// The last handle that was given. None is given twice: a late finalizer closes nothing that is new.
+    last_handle: usize,
     /// Statements since somebody looked last.
     pub answered: Vec<Answered>,
     /// Connections made again since somebody looked last.
@@ -104,8 +113,9 @@ impl ScriptSession {
             rng,
             keeps_rows: false,
             shared,
-            links: Vec::new(),
-            statements: Vec::new(),
+            links: BTreeMap::new(),
+            statements: BTreeMap::new(),
+            last_handle: 0,
             answered: Vec::new(),
             reconnects: 0,
         }
@@ -113,7 +123,18 @@ impl ScriptSession {
 
     /// The connection made last that is still open.
     pub fn connection(&self) -> Option<&dyn Sql> {
-        self.links.iter().rev().flatten().next().map(|link| link.sql.as_ref())
+        self.links.values().next_back().map(|link| link.sql.as_ref())
+    }
+
+    /// Connections and statements that are open.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> [usize; 2] {
+        [self.links.len(), self.statements.len()]
+    }
+
+    fn next_handle(&mut self) -> usize {
+        self.last_handle += 1;
+        self.last_handle
     }
 
     pub(super) fn say(&self, priority: Priority, text: &str) {
@@ -128,13 +149,14 @@ impl ScriptSession {
         self.shared.connect.driver(name).map_err(|complaint| self.fatal(&complaint)).ok()
     }
 
-    /// A new connection's number.
+    /// A new connection's handle.
     pub(super) fn connect(&mut self, driver: &str) -> Option<usize> {
         let driver = self.driver(Some(driver))?;
         match self.shared.connect.open(driver) {
             Ok(sql) => {
-                self.links.push(Some(Link { sql, driver, rows: Vec::new().into_iter(), bulk: None }));
-                Some(self.links.len() - 1)
+                let handle = self.next_handle();
+                self.links.insert(handle, Link::new(sql, driver));
+                Some(handle)
             }
             Err(lines) => {
                 lines.iter().for_each(|line| self.fatal(line));
@@ -144,24 +166,22 @@ impl ScriptSession {
     }
 
     pub(super) fn disconnect(&mut self, link: usize) {
-        if let Some(slot) = self.links.get_mut(link) {
-            *slot = None;
-        }
+        self.links.remove(&link);
+        self.forget_statements(link);
+    }
+
+    fn forget_statements(&mut self, link: usize) {
+        self.statements.retain(|_, statement| statement.link != link);
     }
 
     /// Connects again, until it works or the run ends. The connection's prepared statements are gone then.
     pub(super) fn reconnect(&mut self, link: usize) -> bool {
-        let Some(Some(old)) = self.links.get(link) else { return false };
-        let driver = old.driver;
+        let Some(driver) = self.links.get(&link).map(|old| old.driver) else { return false };
         let [mut pause, last] = PAUSES;
         loop {
             if let Ok(sql) = self.shared.connect.open(driver) {
-                self.links[link] = Some(Link { sql, driver, rows: Vec::new().into_iter(), bulk: None });
-                for statement in
-                    self.statements.iter_mut().filter(|s| s.as_ref().is_some_and(|s| s.link == link))
-                {
-                    *statement = None;
-                }
+                self.links.insert(link, Link::new(sql, driver));
+                self.forget_statements(link);
                 self.reconnects += 1;
                 return true;
             }
@@ -181,7 +201,7 @@ impl ScriptSession {
     /// Sends a statement. `fetches`: its rows are kept in any case.
     pub(super) fn query(&mut self, link: usize, sql: &str, fetches: bool) -> Outcome {
         let keeps_rows = fetches || self.keeps_rows;
-        let Some(Some(it)) = self.links.get_mut(link) else { return Outcome::Closed };
+        let Some(it) = self.links.get_mut(&link) else { return Outcome::Closed };
         let reads = returns_rows(sql, it.sql.dialect());
         let sent = Instant::now();
         let answer = match keeps_rows {
@@ -193,7 +213,7 @@ impl ScriptSession {
 
     pub(super) fn prepare(&mut self, link: usize, sql: &str) -> Result<usize, Option<Fault>> {
         let prepared = self.shared.prepared;
-        let Some(Some(it)) = self.links.get_mut(link) else { return Err(None) };
+        let Some(it) = self.links.get_mut(&link) else { return Err(None) };
         let dialect = it.sql.dialect();
         let reads = returns_rows(sql, dialect);
         let id = match prepared.then(|| it.sql.prepare(&placeholders(sql, dialect))).transpose() {
@@ -216,14 +236,15 @@ impl ScriptSession {
                 return Err(Some(fault));
             }
         };
-        self.statements.push(Some(Prepared { link, id, sql: sql.to_string(), reads }));
-        Ok(self.statements.len() - 1)
+        let handle = self.next_handle();
+        self.statements.insert(handle, Prepared { link, id, sql: sql.to_string(), reads });
+        Ok(handle)
     }
 
     pub(super) fn execute(&mut self, statement: usize, values: &[Value<'_>]) -> Outcome {
-        let Some(Some(prepared)) = self.statements.get(statement) else { return Outcome::Closed };
+        let Some(prepared) = self.statements.get(&statement) else { return Outcome::Closed };
         let (link, reads) = (prepared.link, prepared.reads);
-        let Some(Some(it)) = self.links.get_mut(link) else { return Outcome::Closed };
+        let Some(it) = self.links.get_mut(&link) else { return Outcome::Closed };
         let Some(id) = prepared.id else {
             let text = with_values(&prepared.sql, values, it.sql.dialect());
             return self.query(link, &text, false);
@@ -237,8 +258,8 @@ impl ScriptSession {
     }
 
     pub(super) fn close(&mut self, statement: usize) {
-        let Some(prepared) = self.statements.get_mut(statement).and_then(Option::take) else { return };
-        if let (Some(id), Some(Some(link))) = (prepared.id, self.links.get_mut(prepared.link)) {
+        let Some(prepared) = self.statements.remove(&statement) else { return };
+        if let (Some(id), Some(link)) = (prepared.id, self.links.get_mut(&prepared.link)) {
             // Nothing depends on it: a connection that broke says so at its next statement.
             let _ = link.sql.close(id);
         }
@@ -246,17 +267,17 @@ impl ScriptSession {
 
     /// The next row of the last result.
     pub(super) fn fetch(&mut self, link: usize) -> Option<Row> {
-        self.links.get_mut(link)?.as_mut()?.rows.next()
+        self.links.get_mut(&link)?.rows.next()
     }
 
     pub(super) fn free(&mut self, link: usize) {
-        if let Some(Some(link)) = self.links.get_mut(link) {
+        if let Some(link) = self.links.get_mut(&link) {
             link.rows = Vec::new().into_iter();
         }
     }
 
     pub(super) fn bulk_init(&mut self, link: usize, sql: &str) -> bool {
-        let Some(Some(it)) = self.links.get_mut(link) else { return false };
+        let Some(it) = self.links.get_mut(&link) else { return false };
         let mut text = String::with_capacity(BULK_BYTES);
         text.push_str(sql);
         it.bulk = Some(Bulk { values_from: text.len(), text, rows: 0 });
@@ -265,7 +286,7 @@ impl ScriptSession {
 
     /// Adds a row; sends the statement before it grows too long. False: it failed.
     pub(super) fn bulk_next(&mut self, link: usize, row: &str) -> bool {
-        let Some(Some(Link { bulk: Some(bulk), .. })) = self.links.get_mut(link) else {
+        let Some(Link { bulk: Some(bulk), .. }) = self.links.get_mut(&link) else {
             self.say(Priority::Alert, "attempt to call bulk_insert_next() before bulk_insert_init()");
             return false;
         };
@@ -277,7 +298,7 @@ impl ScriptSession {
         if is_full && !self.bulk_send(link) {
             return false;
         }
-        if let Some(Some(Link { bulk: Some(bulk), .. })) = self.links.get_mut(link) {
+        if let Some(Link { bulk: Some(bulk), .. }) = self.links.get_mut(&link) {
             if bulk.rows > 0 {
                 bulk.text.push(',');
             }
@@ -289,19 +310,19 @@ impl ScriptSession {
 
     pub(super) fn bulk_done(&mut self, link: usize) -> bool {
         let good = self.bulk_send(link);
-        if let Some(Some(link)) = self.links.get_mut(link) {
+        if let Some(link) = self.links.get_mut(&link) {
             link.bulk = None;
         }
         good
     }
 
     fn bulk_send(&mut self, link: usize) -> bool {
-        let Some(Some(it)) = self.links.get_mut(link) else { return false };
+        let Some(it) = self.links.get_mut(&link) else { return false };
         let Some(mut bulk) = it.bulk.take_if(|bulk| bulk.rows > 0) else { return true };
         let outcome = self.query(link, &bulk.text, false);
         bulk.text.truncate(bulk.values_from);
         bulk.rows = 0;
-        if let Some(Some(it)) = self.links.get_mut(link) {
+        if let Some(it) = self.links.get_mut(&link) {
             it.bulk = Some(bulk);
         }
         matches!(outcome, Outcome::Nothing | Outcome::Rows { .. })
@@ -335,7 +356,7 @@ impl ScriptSession {
                 let rows = kept.as_ref().map_or(done.rows as usize, Vec::len);
                 let kept = kept.unwrap_or_default();
                 let fields = kept.first().map_or(0, Vec::len);
-                if let Some(Some(link)) = self.links.get_mut(link) {
+                if let Some(link) = self.links.get_mut(&link) {
                     link.rows = kept.into_iter();
                 }
                 Outcome::Rows { rows, fields }
@@ -354,7 +375,7 @@ impl ScriptSession {
         postgres: &str,
     ) -> Outcome {
         let fault = fault(error);
-        let Some(Some(it)) = self.links.get_mut(link) else { return Outcome::Closed };
+        let Some(it) = self.links.get_mut(&link) else { return Outcome::Closed };
         if it.sql.dialect() == Dialect::Postgres {
             if error.is_retryable() {
                 // Without it every statement of the next attempt would fail.
@@ -371,7 +392,7 @@ impl ScriptSession {
             let is_lost = LOST.contains(&fault.number);
             // A lock wait that ran out rolls back its statement alone: the next BEGIN would commit the rest.
             let half_done = !is_lost && fault.number != 1213;
-            if half_done && let Some(Some(it)) = self.links.get_mut(link) {
+            if half_done && let Some(it) = self.links.get_mut(&link) {
                 let _ = it.sql.run("ROLLBACK");
             }
             if !is_lost || self.reconnect(link) {

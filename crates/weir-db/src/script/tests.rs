@@ -444,6 +444,30 @@ fn rows_are_kept_where_they_are_fetched() {
 }
 
 #[test]
+fn what_a_script_has_closed_takes_no_memory() {
+    let script = r#"
+function event()
+   local driver = sysbench.sql.driver()
+   for _ = 1, 10000 do
+      local con = driver:connect()
+      con:prepare("DELETE FROM t"):close()
+      con:prepare("DELETE FROM t")
+      con:disconnect()
+   end
+   con = driver:connect()
+   stmt = con:prepare("DELETE FROM t")
+   -- Finalizers of connections that were closed above leave this one alone.
+   collectgarbage()
+   stmt:execute()
+end
+"#;
+    let bench = Bench::new(Dialect::MySql, script, "");
+    let mut thread = bench.thread();
+    done(&mut thread);
+    assert_eq!(thread.state().session().borrow().open(), [1, 1]);
+}
+
+#[test]
 fn hooks_and_loops_of_a_script_s_own_act() {
     let script = r#"
 function thread_init() con = sysbench.sql.driver():connect() end
