@@ -41,7 +41,8 @@ pub trait Workload: Send + Sync {
 /// One connection at work. Lives and dies in one thread.
 pub trait Driver {
     /// One attempt at a transaction, from its first statement to its last. The recorder is told of every statement,
-    /// of failed ones too; the first failure ends the attempt.
+    /// of failed ones too; the first failure ends the attempt. [`DbError::Stopped`]: there is to be no transaction, and
+    /// this was none.
     fn attempt(&mut self, recorder: &mut Recorder<'_>) -> Result<(), DbError>;
 
     /// After an error of the server: ends the transaction, so that another attempt may begin.

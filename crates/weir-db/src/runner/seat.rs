@@ -141,6 +141,9 @@ impl AtWork<'_> {
         let begun_ns = self.recorder.now_ns();
         let mut attempts = 1u32;
         while let Err(error) = self.driver.attempt(&mut self.recorder) {
+            if matches!(error, DbError::Stopped) {
+                return Ok(());
+            }
             match self.recover(error) {
                 Ok(After::Again) => attempts += 1,
                 Ok(After::GiveUp) => {
@@ -183,7 +186,7 @@ impl AtWork<'_> {
     /// Brings the connection back to where an attempt can begin. `Err`: the run cannot go on.
     fn recover(&mut self, error: DbError) -> Result<After, DbError> {
         let over = self.shared.halt.is_raised();
-        if matches!(error, DbError::Stopped) || (over && self.shared.cancelled.load(Relaxed)) {
+        if over && self.shared.cancelled.load(Relaxed) {
             return Ok(After::GiveUp);
         }
         if error.is_lost() {

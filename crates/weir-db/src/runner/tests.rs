@@ -108,6 +108,14 @@ fn a_deadlock_runs_again_and_counts_once() {
 }
 
 #[test]
+fn an_attempt_that_is_no_transaction_counts_as_none() {
+    let fake = Fake::new(|attempt| if attempt % 2 == 0 { Ok(CHANGED) } else { Err(DbError::Stopped) });
+    let record = outcome(&OltpSpec { threads: 1, ..spec() }, fake).unwrap();
+    assert_eq!((count(&record, Kind::Transaction), record.threads[0].transactions), (100, 100));
+    assert_eq!((record.kinds[&Kind::Transaction].errors, record.error), (0, None));
+}
+
+#[test]
 fn errors_that_the_user_lists_run_again_and_others_end_the_run() {
     fn refuse_once(attempt: u64) -> Result<Done, DbError> {
         if attempt == 100 { Err(server_error(1062)) } else { Ok(CHANGED) }

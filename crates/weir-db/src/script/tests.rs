@@ -409,7 +409,7 @@ sysbench.cmdline.options = {
 "###;
     let bench = Bench::new(Dialect::MySql, script, "--threads=2");
     let mut thread = bench.thread();
-    assert_eq!(event(&mut thread), Ok((Vec::new(), Attempt::Last)), "{}", bench.said());
+    assert_eq!(event(&mut thread), Ok((Vec::new(), Attempt::Over)), "{}", bench.said());
     let heard = bench.heard();
     let inserts: Vec<&String> = heard.iter().filter(|s| s.starts_with("INSERT INTO t")).collect();
     assert_eq!(inserts[0], "INSERT INTO t VALUES (?, ?, ?, ?) [Int(7), Float(0.25), Text(\"abc\"), Null]");

@@ -11,11 +11,11 @@ use super::state::{Phase, ScriptError, State};
 pub enum Attempt {
     /// The event is done; there may be another.
     Done,
-    /// It is done, and the script wants no other.
+    /// It is done, and it was the last of the script's own loop.
     Last,
     /// An error that may be ignored: the event is to run again.
     Again(Fault),
-    /// The script's own loop is over.
+    /// The script wants no more events, and this attempt is none.
     Over,
 }
 
