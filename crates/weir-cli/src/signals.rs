@@ -12,6 +12,15 @@ use weir_core::stop::Stop;
 /// Where signals cannot be handled, or no thread can be started.
 pub fn stop_on_signals() -> io::Result<Stop> {
     let stop = Stop::default();
+    raise_on_signals(&stop)?;
+    Ok(stop)
+}
+
+/// The same with a request that exists already. Until then signals end the process, as they do by default.
+///
+/// # Errors
+/// Where signals cannot be handled, or no thread can be started.
+pub fn raise_on_signals(stop: &Stop) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let raised = stop.clone();
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
@@ -22,5 +31,5 @@ pub fn stop_on_signals() -> io::Result<Stop> {
             raised.request(signal as u8);
         }
     })?;
-    Ok(stop)
+    Ok(())
 }

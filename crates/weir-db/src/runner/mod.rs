@@ -36,6 +36,9 @@ pub use recorder::Recorder;
 pub trait Workload: Send + Sync {
     /// Connects and makes ready, in the thread of the connection. Few threads are in here at a time.
     fn open(&self, seat: Seat) -> Result<Box<dyn Driver>, DbError>;
+
+    /// The run is over, and statements that still run are being cancelled: an error is nobody's failure any more.
+    fn cancelled(&self) {}
 }
 
 /// One connection at work. Lives and dies in one thread.
@@ -76,7 +79,8 @@ pub trait Driver {
 pub struct RunOptions {
     /// Length of an interval and distance between ticks.
     pub tick_ns: u64,
-    /// A statement that still runs so long after the end is cancelled, and left behind after as long again.
+    /// A statement that still runs so long after the end is cancelled, and left behind after as long again. A user who
+    /// asks to stop waits for two seconds at most each time.
     pub grace_ns: u64,
     /// All connections stand within this, and a tenth of a second more for each: what is set for the time of a run must not wait for
     /// a server that never answers.

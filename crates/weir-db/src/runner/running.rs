@@ -44,6 +44,8 @@ pub struct Running {
     pub measure_from_ns: u64,
     /// When transactions start and end.
     pub span: Span,
+    /// What runs.
+    pub workload: Arc<dyn Workload>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -75,8 +77,8 @@ impl Running {
         let (sender, ready) = channel();
         let span = Span { epoch_ns: 0, deadline_ns: u64::MAX };
         let server = ServerRecord::default();
-        let mut running = Running { shared, server, measure_from_ns: 0, span, threads: Vec::new() };
-        let result = running.start_threads(&workload, &sender).and_then(|()| {
+        let mut running = Running { shared, server, measure_from_ns: 0, span, workload, threads: Vec::new() };
+        let result = running.start_threads(&sender).and_then(|()| {
             drop(sender);
             running.connect(&ready, options.ready_within, stop)
         });
@@ -89,10 +91,10 @@ impl Running {
         Ok(running)
     }
 
-    fn start_threads(&mut self, workload: &Arc<dyn Workload>, ready: &Sender<Ready>) -> Result<(), DbError> {
+    fn start_threads(&mut self, ready: &Sender<Ready>) -> Result<(), DbError> {
         let of = self.shared.spec.threads;
         for index in 0..of {
-            let (shared, workload, ready) = (self.shared.clone(), workload.clone(), ready.clone());
+            let (shared, workload, ready) = (self.shared.clone(), self.workload.clone(), ready.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("weir-db-{index}"))
                 .stack_size(STACK_BYTES)

@@ -18,6 +18,8 @@ use super::{Observer, RunOptions, Stop, Tick};
 
 /// Between ticks the watcher wakes this often to see whether the run has ended or should.
 const LOOK_NS: u64 = 20_000_000;
+/// [`RunOptions::grace_ns`] at most, once the user has asked to stop.
+const STOPPED_GRACE_NS: u64 = 2_000_000_000;
 
 /// What was seen of a run.
 #[derive(Default)]
@@ -76,7 +78,8 @@ struct Watch<'a> {
     measuring: bool,
     /// When the run was to end, once it was.
     over_ns: Option<u64>,
-    cancelled: bool,
+    /// When statements that still ran were cancelled.
+    cancelled_ns: Option<u64>,
 }
 
 /// Watches until every connection has ended.
@@ -90,7 +93,7 @@ pub fn watch(running: &mut Running, options: &RunOptions, observer: &mut dyn Obs
         next_tick_ns: start_ns + options.tick_ns,
         measuring: false,
         over_ns: None,
-        cancelled: false,
+        cancelled_ns: None,
         running,
     };
     while !watch.look(observer, stop) {
@@ -119,7 +122,7 @@ impl Watch<'_> {
             observer.measuring();
         }
         let ended = self.running.all_ended();
-        let abandoned = !ended && self.end_hung(now);
+        let abandoned = !ended && self.end_hung(now, stop.requested().is_some());
         if now >= self.next_tick_ns || ended || abandoned {
             self.tick(now, observer);
         }
@@ -205,17 +208,21 @@ impl Watch<'_> {
     }
 
     /// Cancels statements that still run a while after the end, and gives them up after as long again: `true` then.
-    fn end_hung(&mut self, now: u64) -> bool {
+    fn end_hung(&mut self, now: u64, is_stopped: bool) -> bool {
         if !self.running.shared.halt.is_raised() {
             return false;
         }
         let over_ns = *self.over_ns.get_or_insert(now);
-        let grace_ns = self.options.grace_ns;
-        if now >= over_ns.saturating_add(grace_ns) && !self.cancelled {
-            self.cancelled = true;
-            self.cancel();
-        }
-        let abandoned = now >= over_ns.saturating_add(grace_ns.saturating_mul(2));
+        let longest_ns = if is_stopped { STOPPED_GRACE_NS } else { u64::MAX };
+        let grace_ns = self.options.grace_ns.min(longest_ns);
+        let Some(cancelled_ns) = self.cancelled_ns else {
+            if now >= over_ns.saturating_add(grace_ns) {
+                self.cancelled_ns = Some(now);
+                self.cancel(now - over_ns);
+            }
+            return false;
+        };
+        let abandoned = now >= cancelled_ns.saturating_add(grace_ns);
         if abandoned {
             let stuck = self.stuck().len();
             self.note(
@@ -232,14 +239,15 @@ impl Watch<'_> {
         seats.filter(|(_, seat)| seat.started_ns.load(Relaxed) > 0).map(|(index, _)| index).collect()
     }
 
-    fn cancel(&mut self) {
+    fn cancel(&mut self, after_ns: u64) {
         let stuck = self.stuck();
         let shared = self.running.shared.clone();
         shared.cancelled.store(true, Relaxed);
-        let grace_ms = self.options.grace_ns / 1_000_000;
+        self.running.workload.cancelled();
+        let after_ms = after_ns / 1_000_000;
         self.note(
             "cancelled",
-            format!("{} statements still ran {grace_ms} ms after the end and were cancelled", stuck.len()),
+            format!("{} statements still ran {after_ms} ms after the end and were cancelled", stuck.len()),
         );
         // Cancelling connects to the server, which may hang as well: not in the thread that watches.
         std::thread::spawn(move || {

@@ -51,9 +51,11 @@ impl Events {
 
 fn failed(shared: &Shared, failure: &Mutex<Option<String>>, error: &ScriptError) -> DbError {
     let words = error.to_string();
-    (shared.say)(Priority::Fatal, &words);
-    if let Ok(mut failure) = failure.lock() {
-        failure.get_or_insert(words.clone());
+    if !shared.stop.load(Ordering::Relaxed) {
+        (shared.say)(Priority::Fatal, &words);
+        if let Ok(mut failure) = failure.lock() {
+            failure.get_or_insert(words.clone());
+        }
     }
     DbError::Unsupported(words)
 }
@@ -68,6 +70,10 @@ impl Workload for Events {
             self.used_sql.store(true, Ordering::Relaxed);
         }
         Ok(Box::new(self.client(thread)))
+    }
+
+    fn cancelled(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
     }
 }
 

@@ -27,7 +27,6 @@ pub use state::{Phase, ScriptError, State};
 pub use thread::{Attempt, Thread};
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -98,8 +97,8 @@ pub struct Shared {
     pub prepared: bool,
     /// Who is told.
     pub say: Box<Say>,
-    /// Set when events are not to be tried again.
-    pub stop: Arc<AtomicBool>,
+    /// Set when statements that still run are cancelled: nothing is tried again, and an error is no failure.
+    pub stop: AtomicBool,
     /// Known once the script has said which it takes.
     pub options: OnceLock<Exported>,
 }

@@ -142,7 +142,13 @@ impl ScriptSession {
     }
 
     fn fatal(&self, text: &str) {
-        self.say(Priority::Fatal, text);
+        if !self.is_over() {
+            self.say(Priority::Fatal, text);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed)
     }
 
     pub(super) fn driver(&self, name: Option<&str>) -> Option<&'static str> {
@@ -185,7 +191,7 @@ impl ScriptSession {
                 self.reconnects += 1;
                 return true;
             }
-            if self.shared.stop.load(Ordering::Relaxed) {
+            if self.is_over() {
                 return false;
             }
             std::thread::sleep(pause);

@@ -141,7 +141,7 @@ impl Bench {
             say: Box::new(move |priority, text| {
                 listener.lock().unwrap().push_str(&format!("{}{text}\n", priority.prefix()));
             }),
-            stop: Arc::new(AtomicBool::new(false)),
+            stop: AtomicBool::new(false),
             options: OnceLock::new(),
         });
         if let Ok(state) = State::load(&shared, 0) {

@@ -1,6 +1,9 @@
 //! Interrupted runs: what was measured is kept, what was made is removed, by the run itself or, after SIGKILL, by the
 //! next one.
 
+use std::fs;
+use std::net::TcpListener;
+
 use crate::weir::{Weir, files_under, latency};
 
 const SIZE_BYTES: u64 = 8 << 20;
@@ -74,4 +77,39 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     assert_eq!(files_under(folder.path()), Vec::<std::path::PathBuf>::new());
     assert_eq!(weir.records().len(), 1);
+}
+
+/// A script of which every command says by a file that it is at work, and then never ends.
+const ENDLESS: &str = "local function endless() io.open('here', 'w'):close() while true do end end\n\
+                       function prepare() endless() end\nfunction event() endless() end\n\
+                       sysbench.cmdline.commands = { prewarm = { endless } }\n";
+
+#[test]
+fn the_first_signal_ends_every_command_of_a_script() {
+    for (command, signal, code) in [("prepare", "INT", 130), ("prewarm", "TERM", 143), ("run", "INT", 130)] {
+        let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+        fs::write(folder.path().join("endless.lua"), ENDLESS).unwrap();
+        let here = folder.path().join("here");
+        let line = ["sysbench", "./endless.lua", "--time=0", command];
+        let mut running = weir.start(folder.path(), &line, |_| here.exists());
+        running.signal(signal);
+        let ended = running.finish();
+        assert_eq!(ended.code, code, "{command}: {ended:?}");
+        assert!(!ended.stdout.contains("FATAL"), "{command}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_signal_while_a_script_connects_is_no_failure() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = format!("--mysql-port={}", listener.local_addr().unwrap().port());
+    let line = ["sysbench", "oltp_point_select", "--mysql-host=127.0.0.1", &port, "run"];
+    let mut running = weir.start(folder.path(), &line, |_| true);
+    let silent = listener.accept().unwrap();
+    running.signal("INT");
+    let ended = running.finish();
+    assert_eq!(ended.code, 130, "{ended:?}");
+    assert!(!ended.stdout.contains("FATAL"), "{ended:?}");
+    drop(silent);
 }

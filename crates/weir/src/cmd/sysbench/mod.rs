@@ -6,7 +6,8 @@ pub mod script;
 mod terminal;
 
 use anyhow::Context;
-use weir_cli::signals;
+use weir_cli::signals::raise_on_signals;
+use weir_io::runner::Stop;
 use weir_sysbench::{Log, Quit, Request};
 
 use self::terminal::Terminal;
@@ -23,15 +24,21 @@ pub fn run_fileio(args: Args) -> anyhow::Result<Outcome> {
 
 /// Everything after the program's name, as sysbench takes it.
 pub fn run(arguments: &[String]) -> anyhow::Result<Outcome> {
-    let stop = signals::stop_on_signals()?;
+    let stop = Stop::default();
     let mut terminal = Terminal::new(stop.clone());
     let mut log = Log::new(&mut terminal);
     let config = |path: &str| std::fs::read_to_string(path).map_err(|error| errno::words(&error));
     let outcome = match weir_sysbench::parse(arguments, &config, &mut log) {
         Ok(Request::Done) => Ok(Outcome::Done),
-        Ok(Request::Prepare(settings)) => fileio::prepare(&settings, &mut log, &stop),
+        Ok(Request::Prepare(settings)) => {
+            raise_on_signals(&stop)?;
+            fileio::prepare(&settings, &mut log, &stop)
+        }
         Ok(Request::Cleanup(settings)) => Ok(fileio::cleanup(&settings, &mut log)),
-        Ok(Request::Run(settings)) => fileio::run(&settings, &mut log, &stop),
+        Ok(Request::Run(settings)) => {
+            raise_on_signals(&stop)?;
+            fileio::run(&settings, &mut log, &stop)
+        }
         Ok(Request::Script(request)) => script::act(*request, &mut log, &stop),
         Err(quit) => Err(quit),
     };

@@ -31,7 +31,8 @@ struct Script {
     declared: Option<Vec<ScriptOption>>,
 }
 
-/// Reads the script and does what the command asks for.
+/// Reads the script and does what the command asks for. Of the commands `run` alone heeds `stop`: the others have nothing
+/// to keep, and signals end them as they do by default.
 pub fn act(mut request: ScriptRequest, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Quit> {
     let database = Database::from_values(&request.values, log)?;
     let shared = Arc::new(share(&request, &database));
@@ -84,7 +85,7 @@ fn shared(
         ignored: database.ignored.clone(),
         prepared: database.ps_mode != "disable",
         say,
-        stop: Arc::new(AtomicBool::new(false)),
+        stop: AtomicBool::new(false),
         options: OnceLock::new(),
     }
 }

@@ -1,10 +1,11 @@
 //! `run`: events in all threads, then a record in the store, then the report.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use weir_cli::signals::raise_on_signals;
 use weir_core::units::Nanos;
 use weir_core::workload::spec::{Arrival, Rate};
+use weir_db::DbError;
 use weir_db::runner::{RunOptions, run_workload};
 use weir_db::script::Events;
 use weir_host::Host;
@@ -18,6 +19,7 @@ use weir_sysbench::{General, Log, Quit, mode, oltp_extra};
 
 use super::reports::Reports;
 use super::{Script, fatal};
+use crate::cmd::sysbench::errno::words;
 use crate::failure::Outcome;
 use crate::session::{Session, save};
 
@@ -25,7 +27,8 @@ use crate::session::{Session, save};
 const FORCED_SHUTDOWN: u8 = 2;
 /// Threads that are not stuck get this long to end: 5 % of a short run is no time at all.
 const GRACE_NS: u64 = 200_000_000;
-/// Without `--forced-shutdown` sysbench waits for ever; here a statement that hangs so long is cancelled.
+/// Without `--forced-shutdown` sysbench waits for ever; here a statement that hangs so long is cancelled, and sooner after
+/// Ctrl-C.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
 /// Runs the script's events and prints sysbench's report, then weir's.
@@ -36,6 +39,7 @@ pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Q
         let name = script.shared.source.short_name();
         return Err(log.fatal(format!("cannot find the event() function in {name}")));
     }
+    raise_on_signals(stop).map_err(|error| log.fatal(words(&error)))?;
     mode::print_general(&script.general, log);
     log.notice("");
     log.notice("Initializing worker threads...\n");
@@ -49,10 +53,9 @@ pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Q
         ..RunOptions::default()
     };
     let ended = run_workload(&spec(script), events.clone(), &options, &mut reports, stop);
-    // Nothing that still tries is to try again.
-    script.shared.stop.store(true, Ordering::Relaxed);
     let mut record = match ended {
         Ok(record) => record,
+        Err(DbError::Stopped) => return Ok(stop.requested().map_or(Outcome::Code(1), Outcome::Interrupted)),
         Err(error) => {
             if events.failure().is_none() {
                 reports.log.fatal(error.to_string());
@@ -96,7 +99,9 @@ fn print(
 ) -> Outcome {
     let counts = SqlCounts::of_record(record);
     let abandoned = record.notes.iter().any(|note| note.key == "abandoned");
-    print_end(&script.general, &counts, abandoned, stop, reports.log);
+    // A user who has asked to stop knows why.
+    let is_forced = abandoned && stop.requested().is_none();
+    print_end(&script.general, &counts, is_forced, stop, reports.log);
     if let Some(error) = record.error.as_ref().filter(|_| script_failure.is_none()) {
         reports.log.fatal(error);
     }
@@ -116,7 +121,7 @@ fn print(
     if let Err(error) = &done {
         fatal(error, reports.log);
     }
-    if abandoned && script.general.forced_shutdown_s.is_some() {
+    if is_forced && script.general.forced_shutdown_s.is_some() {
         Outcome::Code(FORCED_SHUTDOWN)
     } else if failed || done.is_err() {
         Outcome::Code(1)
@@ -126,8 +131,8 @@ fn print(
 }
 
 /// Why the threads ended.
-fn print_end(general: &General, counts: &SqlCounts, abandoned: bool, stop: &Stop, log: &mut Log<'_>) {
-    if abandoned {
+fn print_end(general: &General, counts: &SqlCounts, is_forced: bool, stop: &Stop, log: &mut Log<'_>) {
+    if is_forced {
         log.fatal("The --max-time limit has expired, forcing shutdown...");
         return;
     }
