@@ -145,6 +145,14 @@ impl Observer for Silent {
     fn tick(&mut self, _tick: &Tick<'_>) {}
 }
 
+/// The servers as a workload asks them: each has as long for an answer as the workload allows.
+pub fn with_timeout(spec: &OltpSpec, servers: &[Server]) -> Vec<Server> {
+    let longest = (spec.statement_timeout.0 > 0).then(|| Duration::from_nanos(spec.statement_timeout.0));
+    let timed =
+        |server: &Server| Server { answer_timeout: longest.or(server.answer_timeout), ..server.clone() };
+    servers.iter().map(timed).collect()
+}
+
 /// Runs the transactions of `spec` against servers that hold its tables; connections are spread over them round robin.
 /// The measurements before an error that ends the run are kept, and the error is in the record. `Err`: nothing was
 /// measured, because connections could not be made or statements not be prepared.

@@ -4,7 +4,7 @@ use weir_oltp::record::ServerRecord;
 use weir_oltp::schema::{table_name, tables};
 use weir_oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, sql, statement_order};
 
-use super::{Driver, READY_WITHIN, Recorder, Workload};
+use super::{Driver, READY_WITHIN, Recorder, Workload, with_timeout};
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::rows::{Done, StatementId};
@@ -21,12 +21,7 @@ pub struct Oltp {
 impl Oltp {
     /// Looks at the tables where the workload depends on what is in them.
     pub fn new(spec: &OltpSpec, servers: &[Server]) -> Result<Oltp, DbError> {
-        let timeout =
-            (spec.statement_timeout.0 > 0).then(|| std::time::Duration::from_nanos(spec.statement_timeout.0));
-        let with_timeout =
-            |server: &Server| Server { answer_timeout: timeout.or(server.answer_timeout), ..server.clone() };
-        let mut oltp =
-            Oltp { spec: spec.clone(), servers: servers.iter().map(with_timeout).collect(), highest_id: 0 };
+        let mut oltp = Oltp { spec: spec.clone(), servers: with_timeout(spec, servers), highest_id: 0 };
         let numbers_rows = spec.script == Script::BulkInsert
             || (spec.script == Script::Insert && !sql::numbered_by_server(spec));
         if numbers_rows {

@@ -91,10 +91,8 @@ pub struct Servers {
     pub default_driver: String,
     /// A complaint that is due as soon as a driver is asked for.
     pub complaint: Option<String>,
-    /// MySQL's and MariaDB's servers, which connections take in turn.
-    pub mysql: Vec<Server>,
-    /// PostgreSQL's server.
-    pub postgres: Option<Server>,
+    /// Those of a family are taken in turn.
+    pub servers: Vec<Server>,
     /// MySQL: send nothing.
     pub dry: bool,
     /// Connections made so far.
@@ -118,11 +116,9 @@ impl Connect for Servers {
             return Ok(Box::new(Dry));
         }
         let turn = self.made.fetch_add(1, Ordering::Relaxed);
-        let server = match driver {
-            "mysql" if !self.mysql.is_empty() => Some(&self.mysql[turn % self.mysql.len()]),
-            "mysql" => None,
-            _ => self.postgres.as_ref(),
-        };
+        let mut family = self.of(if driver == "mysql" { Dialect::MySql } else { Dialect::Postgres });
+        let count = family.clone().count();
+        let server = family.nth(turn % count.max(1));
         let Some(server) = server else { return Err(vec!["no server was named".to_string()]) };
         match Connection::open(server) {
             Ok(connection) => Ok(Box::new(connection)),
@@ -131,8 +127,13 @@ impl Connect for Servers {
     }
 
     fn places(&self, dialect: Dialect) -> Vec<String> {
-        let servers = self.mysql.iter().chain(&self.postgres);
-        servers.filter(|server| server.dialect == dialect).map(|server| server.place.to_string()).collect()
+        self.of(dialect).map(|server| server.place.to_string()).collect()
+    }
+}
+
+impl Servers {
+    fn of(&self, dialect: Dialect) -> impl Iterator<Item = &Server> + Clone {
+        self.servers.iter().filter(move |server| server.dialect == dialect)
     }
 }
 

@@ -93,6 +93,8 @@ pub struct Shared {
     pub connect: Box<dyn Connect>,
     /// MySQL's errors after which an event runs again.
     pub ignored: Ignored,
+    /// Every connection that is lost is made again, also where `ignored` has no number for it.
+    pub reconnects: bool,
     /// Prepared statements are prepared in the server; else their values are written into the text.
     pub prepared: bool,
     /// Who is told.

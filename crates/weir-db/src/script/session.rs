@@ -19,6 +19,9 @@ use crate::value::Value;
 
 /// Bytes of a multi-row INSERT, sysbench's.
 const BULK_BYTES: usize = 512 * 1024;
+/// The number of MySQL's client library for a connection that broke during a statement. Scripts know it: they prepare
+/// their statements again.
+const BROKE: u16 = 2013;
 /// Pauses between attempts to connect again: doubled from the first to the last.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(500)];
 
@@ -380,30 +383,38 @@ impl ScriptSession {
         mysql: &str,
         postgres: &str,
     ) -> Outcome {
-        let fault = fault(error);
+        let mut fault = fault(error);
         let Some(it) = self.links.get_mut(&link) else { return Outcome::Closed };
-        if it.sql.dialect() == Dialect::Postgres {
-            if error.is_retryable() {
-                // Without it every statement of the next attempt would fail.
-                let _ = it.sql.run("ROLLBACK");
-                return Outcome::Ignorable(fault);
-            }
-            self.fatal(&format!("{postgres}() failed: 7 {}", fault.message));
-            if let Some(sql) = sql {
-                self.fatal(&format!("failed query was: {sql}"));
-            }
-            return Outcome::Fatal(fault);
+        let is_postgres = it.sql.dialect() == Dialect::Postgres;
+        if matches!(error, DbError::Timeout { .. })
+            && let Some(canceller) = it.sql.canceller()
+        {
+            // The server may be at the statement still; whether it hears of this makes no difference here.
+            let _ = canceller.cancel();
         }
-        if self.shared.ignored.holds(fault.number) {
-            let is_lost = LOST.contains(&fault.number);
-            // A lock wait that ran out rolls back its statement alone: the next BEGIN would commit the rest.
-            let half_done = !is_lost && fault.number != 1213;
-            if half_done && let Some(it) = self.links.get_mut(&link) {
+        let reconnects = self.shared.reconnects && error.is_lost();
+        let is_ignored =
+            if is_postgres { error.is_retryable() } else { self.shared.ignored.holds(fault.number) };
+        if reconnects {
+            fault.number = BROKE;
+        }
+        if reconnects || is_ignored {
+            let is_lost = reconnects || LOST.contains(&fault.number);
+            // PostgreSQL would refuse every statement of the next attempt. In MySQL a lock wait that ran out rolls back its
+            // statement alone: the next BEGIN would commit the rest.
+            if !is_lost && (is_postgres || fault.number != 1213) {
                 let _ = it.sql.run("ROLLBACK");
             }
             if !is_lost || self.reconnect(link) {
                 return Outcome::Ignorable(fault);
             }
+        }
+        if is_postgres {
+            self.fatal(&format!("{postgres}() failed: 7 {}", fault.message));
+            if let Some(sql) = sql {
+                self.fatal(&format!("failed query was: {sql}"));
+            }
+            return Outcome::Fatal(fault);
         }
         let query = sql.map_or(String::new(), |sql| format!(" for query '{sql}'"));
         self.fatal(&format!("{mysql} returned error {} ({}){query}", fault.number, fault.message));
@@ -417,9 +428,8 @@ fn fault(error: &DbError) -> Fault {
         DbError::Server(error) => {
             Fault { number: error.number, state: error.sqlstate.clone(), message: error.message.clone() }
         }
-        // The number of MySQL's client library for a connection that broke during a statement.
         lost if lost.is_lost() => {
-            Fault { number: 2013, state: "HY000".to_string(), message: lost.to_string() }
+            Fault { number: BROKE, state: "HY000".to_string(), message: lost.to_string() }
         }
         other => Fault { number: 2000, state: "HY000".to_string(), message: other.to_string() },
     }

@@ -137,6 +137,7 @@ impl Bench {
             unique_taken: AtomicU32::new(0),
             connect: Box::new(FakeServers(fake)),
             ignored: Ignored::Numbers([1213, 1205, 2013].into()),
+            reconnects: false,
             prepared: !options.contains("--db-ps-mode=disable"),
             say: Box::new(move |priority, text| {
                 listener.lock().unwrap().push_str(&format!("{}{text}\n", priority.prefix()));
@@ -291,6 +292,26 @@ fn a_lost_connection_is_made_again_where_that_is_asked_for() {
     let again = ["connect", "prepare SELECT c FROM sbtest1 WHERE id=?"];
     assert!(heard[1..3].iter().eq(again.iter()), "{heard:?}");
     assert_eq!(thread.state().session().borrow().reconnects, 1);
+}
+
+#[test]
+fn every_lost_connection_is_made_again_in_runs_that_reconnect() {
+    for (dialect, options, number, state) in [
+        (Dialect::MySql, "", 1927, "70100"),
+        (Dialect::MySql, "", 1053, "08S01"),
+        (Dialect::Postgres, "--db-driver=pgsql", 0, "57P01"),
+    ] {
+        for reconnects in [false, true] {
+            let mut bench = Bench::new(dialect, "oltp_point_select", options);
+            Arc::get_mut(&mut bench.shared).unwrap().reconnects = reconnects;
+            let mut thread = bench.thread();
+            let bench = bench.fails(&[("SELECT", number, state)]);
+            let ended = event(&mut thread);
+            assert_eq!(ended.is_ok(), reconnects, "{number} {state}: {ended:?}");
+            assert_eq!(thread.state().session().borrow().reconnects, u64::from(reconnects));
+            assert_eq!(bench.said().is_empty(), reconnects, "{}", bench.said());
+        }
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn servers_that_cannot_be_reached_are_named_and_no_password_is_repeated() {
         ("--mysql --rate -1", 2, &[]),
         ("--mysql --keys zipf:x", 2, &["not a number"]),
         ("--mysql --format fio-json", 2, &["transactions"]),
+        ("--mysql --script x.lua --tables 2", 2, &["--tables has no effect", "come last, after `--`"]),
     ] {
         let line: Vec<&str> = ["db", "run"].into_iter().chain(line.split(' ')).collect();
         let ended = weir.run(folder.path(), &line);
@@ -99,6 +100,51 @@ fn passwords_come_from_files_and_stay_out_of_records() {
             assert_eq!(scaled.code, 0, "{scaled:?}");
         }
         assert_eq!(run(&["cleanup"]).code, if flavour == weir_db::sandbox::Flavour::Mariadb { 3 } else { 0 });
+    }
+}
+
+/// A script whose connection is killed in its fifth event, by another one.
+fn killed(dialect: weir_oltp::Dialect) -> String {
+    let (own, kill) = match dialect {
+        weir_oltp::Dialect::MySql => ("SELECT CONNECTION_ID()", "KILL %s"),
+        weir_oltp::Dialect::Postgres => ("SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%s)"),
+    };
+    format!(
+        "local drv = sysbench.sql.driver()\nfunction thread_init() con = drv:connect() end\nlocal n = 0\n\
+         function event()\n n = n + 1\n \
+         if n == 5 then drv:connect():query(string.format('{kill}', con:query_row('{own}'))) end\n \
+         con:query('SELECT 1')\nend\n"
+    )
+}
+
+#[test]
+fn a_script_is_held_to_the_options_of_a_run() {
+    for flavour in FLAVOURS {
+        let test = "a_script_is_held_to_the_options_of_a_run";
+        let Some(server) = server_or_say(test, flavour) else { continue };
+        let (weir, folder) = (Weir::new(), folder());
+        let run = |line: &[&str]| weir.run(folder.path(), &words(&server.line(line)));
+        assert_eq!(run(&["prepare", "--table-size", "10"]).code, 0);
+        let dialect = server.sandbox.server().dialect;
+        let script = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        script("killed.lua", &killed(dialect));
+        let line = ["run", "--script", "killed.lua", "--transactions", "20", "--no-trace"];
+        let ended = run(&line);
+        assert_eq!(ended.code, 4, "{ended:?}");
+        let ended = run(&[&line[..], &["--reconnect"]].concat());
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let record = &weir.records()[1]["extra"];
+        assert_eq!((record["reconnects"].as_u64(), record["error"].as_str()), (Some(1), None));
+        assert_eq!(record["threads"][0]["transactions"], 20);
+
+        let sleep = if dialect == weir_oltp::Dialect::MySql { "SLEEP" } else { "pg_sleep" };
+        let slow = format!(
+            "function event() sysbench.sql.driver():connect():query('SELECT {sleep}(100)') end\n"
+        );
+        script("slow.lua", &slow);
+        let ended = run(&["run", "--script", "slow.lua", "--statement-timeout", "200ms", "--no-trace"]);
+        assert_eq!(ended.code, 4, "{ended:?}");
+        assert!(ended.stderr.contains("no answer from"), "{ended:?}");
     }
 }
 

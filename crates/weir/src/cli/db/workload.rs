@@ -140,9 +140,10 @@ pub struct CleanupArgs {
     pub sysbench_tables: bool,
 }
 
-/// Tables, as sysbench has them.
-#[derive(Debug, Clone, Default, clap::Args)]
+/// Tables, as sysbench has them. Serialised, it has what was typed, by the names of the options.
+#[derive(Debug, Clone, Default, clap::Args, serde::Serialize)]
 #[command(next_help_heading = "Tables")]
+#[serde(rename_all = "kebab-case")]
 pub struct TableArgs {
     /// How many: sbtest1, sbtest2, … [default: 1]
     #[arg(long, value_name = "N")]
@@ -164,12 +165,15 @@ pub struct TableArgs {
     pub storage_engine: Option<String>,
     /// Write into tables that sysbench made, too: same names, same columns
     #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sysbench_tables: bool,
 }
 
-/// What a transaction does, as sysbench has it.
-#[derive(Debug, Clone, Default, clap::Args)]
+/// What a transaction does, as sysbench has it. Serialised, it has what was typed and is not for a user's script too, by the
+/// names of the options.
+#[derive(Debug, Clone, Default, clap::Args, serde::Serialize)]
 #[command(next_help_heading = "Transactions")]
+#[serde(rename_all = "kebab-case")]
 pub struct MixArgs {
     /// Point selects a transaction [default: 10]
     #[arg(long, value_name = "N")]
@@ -215,12 +219,14 @@ pub struct MixArgs {
     pub skip_trx: Option<bool>,
     /// Send values in the text of statements instead of preparing statements in the server
     #[arg(long)]
+    #[serde(skip)]
     pub no_prepared: bool,
     /// Which rows are popular: uniform, zipf:THETA, pareto:H, gaussian:DEVIATION or hot:ROWS:ACCESSES [default: uniform]
     #[arg(long, value_name = "DIST", value_parser = word::<Distribution>)]
     pub keys: Option<Distribution>,
     /// Seed of every random choice: the same seed gives the same transactions [default: 0]
     #[arg(long, value_name = "N")]
+    #[serde(skip)]
     pub seed: Option<u64>,
 }
 

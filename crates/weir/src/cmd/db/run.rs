@@ -13,12 +13,17 @@ use crate::inputs::db::servers;
 use crate::output::{Format, print_for, render};
 use crate::session::save;
 use crate::settings::bench::usage;
-use crate::settings::db::workload::spec;
+use crate::settings::db::workload::{spec, unknown_to_scripts};
 
 /// Runs the command.
 pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
     let spec = spec(args.script, &args.workload);
     let script = args.lua.as_deref();
+    if let Some(option) = script.and_then(|_| unknown_to_scripts(&args.workload)) {
+        let what = format!("{option} has no effect beside --script");
+        let hint = "the script's own options come last, after `--`".to_string();
+        return Err(Usage { what, hint: Some(hint) }.into());
+    }
     validate::spec(&spec).map_err(usage)?;
     if args.format == Format::FioJson {
         let what = "fio's JSON has no form for transactions".to_string();

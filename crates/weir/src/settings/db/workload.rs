@@ -13,6 +13,13 @@ pub fn spec(script: Option<Script>, args: &WorkloadArgs) -> OltpSpec {
     with_course(with_mix(spec, &args.mix), &args.course)
 }
 
+/// An option that was typed and is about weir's own tables and transactions: a user's script has its own.
+pub fn unknown_to_scripts(args: &WorkloadArgs) -> Option<String> {
+    let typed = [serde_json::to_value(&args.tables), serde_json::to_value(&args.mix)];
+    let mut typed = typed.iter().flatten().filter_map(|options| options.as_object()).flatten();
+    typed.find(|(_, value)| !value.is_null()).map(|(name, _)| format!("--{name}"))
+}
+
 /// Tables only.
 pub fn tables(args: &TableArgs, threads: Option<u32>, seed: Option<u64>) -> OltpSpec {
     let spec = with_tables(OltpSpec::default(), args);
@@ -103,6 +110,20 @@ mod tests {
         assert_eq!((all.duration, all.point_selects, all.skip_trx), (Nanos::from_secs(60), 5, true));
         assert!(!all.prepared && !all.range_selects);
         assert_eq!(all.rate, Some(Rate { iops: 500.0, arrival: Arrival::Poisson }));
+    }
+
+    #[test]
+    fn options_of_weirs_own_transactions_are_none_of_a_script() {
+        for (line, expected) in [
+            ("run --tables 1", Some("--tables")),
+            ("run --auto-inc=false", Some("--auto-inc")),
+            ("run --sysbench-tables", Some("--sysbench-tables")),
+            ("run --keys zipf:0.9", Some("--keys")),
+            ("run --threads 8 --time 5 --rate 9 --reconnect --seed 3 --no-prepared", None),
+        ] {
+            let args = Line::try_parse_from(line.split(' ')).unwrap();
+            assert_eq!(unknown_to_scripts(&args.run.workload).as_deref(), expected, "{line}");
+        }
     }
 
     #[test]

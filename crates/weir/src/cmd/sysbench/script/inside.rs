@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use weir_db::Server;
-use weir_db::script::{Events, Exported, ScriptError, Servers, State};
+use weir_db::runner::with_timeout;
+use weir_db::script::{Events, Exported, ScriptError, Servers, Shared, State};
 use weir_oltp::{Dialect, OltpSpec};
 use weir_sysbench::log::{Kept, Priority};
 use weir_sysbench::{Database, Log, Quit, Request, ScriptRequest, parse};
@@ -52,8 +53,7 @@ pub fn for_run(path: &str, own: &[String], spec: &OltpSpec, servers: &[Server]) 
     let connect = Servers {
         default_driver: database.driver.clone(),
         complaint: None,
-        mysql: of(servers, Dialect::MySql),
-        postgres: of(servers, Dialect::Postgres).into_iter().next(),
+        servers: with_timeout(spec, servers),
         dry: false,
         made: AtomicUsize::new(0),
     };
@@ -62,7 +62,8 @@ pub fn for_run(path: &str, own: &[String], spec: &OltpSpec, servers: &[Server]) 
             say!("script: {text}");
         }
     });
-    let shared = Arc::new(shared(&request, &database, Box::new(connect), spec.seed, say));
+    let shared = shared(&request, &database, Box::new(connect), spec.seed, say);
+    let shared = Arc::new(Shared { reconnects: spec.reconnect, ..shared });
     let state = State::load(&shared, 0).map_err(|error| refused(&error))?;
     let declared = state.options().map_err(|error| refused(&error))?;
     let mut kept = Kept::default();
@@ -82,10 +83,6 @@ pub fn for_run(path: &str, own: &[String], spec: &OltpSpec, servers: &[Server]) 
         return Err(Usage { what: format!("{path} has no function event()"), hint: None }.into());
     }
     Ok(Ready { events: Arc::new(Events::new(shared)), state })
-}
-
-fn of(servers: &[Server], dialect: Dialect) -> Vec<Server> {
-    servers.iter().filter(|server| server.dialect == dialect).cloned().collect()
 }
 
 /// The options of weir as the script is to see them, and its own.

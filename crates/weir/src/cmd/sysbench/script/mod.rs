@@ -83,6 +83,7 @@ fn shared(
         unique_taken: AtomicU32::new(0),
         connect,
         ignored: database.ignored.clone(),
+        reconnects: false,
         prepared: database.ps_mode != "disable",
         say,
         stop: AtomicBool::new(false),

@@ -33,11 +33,12 @@ pub fn servers(database: &Database, values: &Values) -> Servers {
         let typed = values.text(option).map(str::to_string);
         Secret::new(typed.or_else(|| std::env::var(variable).ok()).unwrap_or_default())
     };
+    let mut servers = mysql(database, &password("mysql-password", "MYSQL_PWD"));
+    servers.push(postgres(database, password("pgsql-password", "PGPASSWORD")));
     Servers {
         default_driver: database.driver.clone(),
         complaint,
-        mysql: mysql(database, &password("mysql-password", "MYSQL_PWD")),
-        postgres: Some(postgres(database, password("pgsql-password", "PGPASSWORD"))),
+        servers,
         dry: database.mysql_dry_run,
         made: AtomicUsize::new(0),
     }
