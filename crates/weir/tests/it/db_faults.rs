@@ -145,6 +145,14 @@ fn a_script_is_held_to_the_options_of_a_run() {
         let ended = run(&["run", "--script", "slow.lua", "--statement-timeout", "200ms", "--no-trace"]);
         assert_eq!(ended.code, 4, "{ended:?}");
         assert!(ended.stderr.contains("no answer from"), "{ended:?}");
+
+        script("done.lua", "function event() end\nfunction done() error('after all') end\n");
+        let ended = run(&["run", "--script", "done.lua", "--transactions", "20", "--no-trace"]);
+        assert_eq!(ended.code, 4, "{ended:?}");
+        assert!(ended.stderr.contains("after all") && !ended.stdout.is_empty(), "{ended:?}");
+        let record = weir.records().pop().unwrap();
+        assert_eq!(record["extra"]["threads"][0]["transactions"], 20);
+        assert!(record["extra"]["error"].is_null() && record["ended_early"].is_null(), "{record}");
     }
 }
 

@@ -32,7 +32,7 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
     let mut premises = Premises::enter(servers(&args.connect)?)?;
     let trace = !args.no_trace;
-    let record = match script {
+    let (record, failed) = match script {
         Some(path) => {
             premises.refuse_missing()?;
             let own = &args.lua_options;
@@ -40,18 +40,18 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
         }
         None => {
             admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
-            measure(&mut premises, &spec, command, trace, &stop)?
+            (measure(&mut premises, &spec, command, trace, &stop)?, None)
         }
     };
     let path = save(&record);
     print_for(args.format == Format::Text, &render(&record, path.as_deref(), args.format)?)?;
-    Ok(end(&record, &stop))
+    Ok(end(&record, failed.as_deref(), &stop))
 }
 
-/// Says on stderr what ended the run, since stdout may go to a program; a failure of the server counts more than the
-/// signal that ended it.
-fn end(record: &Record, stop: &Stop) -> Outcome {
-    if let Some(error) = record.body.failure() {
+/// Says on stderr what ended the run, or `failed` after it, since stdout may go to a program; a failure counts more than the
+/// signal that ended the run.
+fn end(record: &Record, failed: Option<&str>, stop: &Stop) -> Outcome {
+    if let Some(error) = record.body.failure().or(failed) {
         say!("error: {error}");
         say!("hint: the measurements until then are kept; the server's log may say more");
         return Outcome::WorkloadFailed;

@@ -18,7 +18,8 @@ pub struct Lua<'a> {
     pub own: &'a [String],
 }
 
-/// Runs the script in all threads and returns the record, which is not stored yet.
+/// Runs the script in all threads and returns the record, which is not stored yet, and what its `done` said that failed: what
+/// was measured before is whole.
 pub fn measure(
     premises: &mut Premises,
     spec: &OltpSpec,
@@ -26,7 +27,7 @@ pub fn measure(
     command: &[String],
     trace: bool,
     stop: &Stop,
-) -> anyhow::Result<Record> {
+) -> anyhow::Result<(Record, Option<String>)> {
     let ready = script::for_run(lua.path, lua.own, spec, &premises.login.servers)?;
     let events = ready.events.clone();
     let measured = measure_by(premises, command, Trace::of(trace, true), stop, |options, observer| {
@@ -41,6 +42,6 @@ pub fn measure(
                 .to_string();
         return Err(Lacking { what, hint: Some(hint) }.into());
     }
-    ready.done()?;
-    measured
+    let record = measured?;
+    Ok((record, ready.done().err().map(|error| error.to_string())))
 }

@@ -23,10 +23,13 @@ pub struct Ready {
 
 impl Ready {
     /// Calls the script's `done`.
-    pub fn done(&self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub fn done(&self) -> Result<(), ScriptError> {
         let done = self.state.call("done", None);
         self.state.finish();
-        done.map_err(|error| refused(&error))
+        done
     }
 }
 
