@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::log::Log;
-use weir_core::result::record::{Class, JobRecord, ThreadRecord};
+use weir_core::result::record::{Class, JobRecord, ThreadClass, ThreadRecord};
 use weir_core::stats::Histogram;
 use weir_core::stats::histogram::{bucket_high, bucket_low};
 
@@ -105,20 +105,21 @@ pub struct Share {
     pub events: u64,
     /// Sum of their latencies, in ns.
     pub event_time_ns: u64,
-    /// Shortest event, in ns.
-    pub min_ns: u64,
-    /// Longest event, in ns.
-    pub max_ns: u64,
+    /// Shortest and longest event, in ns, where they are known.
+    pub extremes_ns: Option<(u64, u64)>,
 }
 
 impl Share {
-    /// What each thread did after a moment at which these were its totals.
+    /// What each thread did after a moment at which these were its totals. The extremes of that time cannot be known from
+    /// those of the whole.
     pub fn since(now: &[Share], before: &[Share]) -> Vec<Share> {
-        let before = |index: usize| before.get(index).copied().unwrap_or_default();
-        let since = |(index, share): (usize, &Share)| Share {
-            events: share.events - before(index).events,
-            event_time_ns: share.event_time_ns - before(index).event_time_ns,
-            ..*share
+        let since = |(index, share): (usize, &Share)| {
+            let Some(before) = before.get(index) else { return *share };
+            Share {
+                events: share.events - before.events,
+                event_time_ns: share.event_time_ns - before.event_time_ns,
+                extremes_ns: None,
+            }
         };
         now.iter().enumerate().map(since).collect()
     }
@@ -126,13 +127,13 @@ impl Share {
     /// What a thread did, in events.
     pub fn of_thread(thread: &ThreadRecord, fsync_all: bool) -> Share {
         let mut share = Share::default();
-        for (_, done) in thread.classes.iter().filter(|(class, _)| is_event(**class, fsync_all)) {
-            let shortest = if share.events == 0 { done.min_ns } else { share.min_ns.min(done.min_ns) };
+        let is_part = |(class, done): &(&Class, &ThreadClass)| is_event(**class, fsync_all) && done.count > 0;
+        for (_, done) in thread.classes.iter().filter(is_part) {
+            let (min_ns, max_ns) = share.extremes_ns.unwrap_or((done.min_ns, done.max_ns));
             share = Share {
                 events: share.events + done.count,
                 event_time_ns: share.event_time_ns + done.sum_ns,
-                min_ns: shortest,
-                max_ns: share.max_ns.max(done.max_ns),
+                extremes_ns: Some((min_ns.min(done.min_ns), max_ns.max(done.max_ns))),
             };
         }
         share
@@ -276,14 +277,14 @@ pub fn print_threads(shares: &[Share], log: &mut Log<'_>) {
     log.debug("Verbose per-thread statistics:\n");
     for (index, share) in shares.iter().enumerate() {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let mean = share.event_time_ns.checked_div(share.events).unwrap_or(0);
-        log.debug(format!(
-            "    thread #{index:3}: min: {:.4}s  avg: {:.4}s  max: {:.4}s  events: {}",
-            seconds(share.min_ns),
-            seconds(mean),
-            seconds(share.max_ns),
-            share.events,
-        ));
+        let mean = seconds(share.event_time_ns.checked_div(share.events).unwrap_or(0));
+        let latency = match share.extremes_ns {
+            Some((min_ns, max_ns)) => {
+                format!("min: {:.4}s  avg: {mean:.4}s  max: {:.4}s", seconds(min_ns), seconds(max_ns))
+            }
+            None => format!("avg: {mean:.4}s"),
+        };
+        log.debug(format!("    thread #{index:3}: {latency}  events: {}", share.events));
         log.debug(format!(
             "                 total time taken by event execution: {:.4}s",
             seconds(share.event_time_ns)

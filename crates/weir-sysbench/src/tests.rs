@@ -284,6 +284,25 @@ fn the_body_of_a_report() {
     );
 }
 
+/// What a thread took at least and at most since a checkpoint is not known, and the figures of the whole run are others.
+#[test]
+fn a_thread_s_extremes_are_printed_where_they_are_known() {
+    let ms = 1_000_000;
+    let after = |events: u64| Share {
+        events,
+        event_time_ns: events * 20 * ms,
+        extremes_ns: Some((10 * ms, 30 * ms)),
+    };
+    for (shares, expected) in [
+        (Share::since(&[after(3)], &[]), "min: 0.0100s  avg: 0.0200s  max: 0.0300s  events: 3"),
+        (Share::since(&[after(3)], &[after(1)]), "avg: 0.0200s  events: 2"),
+    ] {
+        let mut kept = Kept::default();
+        fileio_report::print_threads(&shares, &mut Log::new(&mut kept));
+        assert!(kept.out.contains(&format!("    thread #  0: {expected}\n")), "{}", kept.out);
+    }
+}
+
 #[test]
 fn the_histogram_has_sysbenchs_slots_and_no_upper_end() {
     let mut events = Histogram::new();
