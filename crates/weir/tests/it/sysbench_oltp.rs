@@ -258,6 +258,29 @@ fn interrupted_runs_report_what_they_measured() {
     assert_eq!(bench.weir.records()[0]["ended_early"], "SIGINT");
 }
 
+/// A statement that is cancelled then is no failure of the script.
+#[test]
+fn an_interrupt_does_not_wait_for_a_statement_that_hangs() {
+    each_server("an_interrupt_does_not_wait_for_a_statement_that_hangs", |bench| {
+        let sleep = if bench.sandbox.server().dialect == Dialect::MySql { "SLEEP" } else { "pg_sleep" };
+        let script = bench.folder.path().join("slow.lua");
+        let text = format!(
+            "function thread_init() con = sysbench.sql.driver():connect() end\nlocal n = 0\nfunction event()\n n = n + 1\n \
+             con:query('SELECT 1')\n if n == 5 then io.open('here', 'w'):close() con:query('SELECT {sleep}(1000)') end\nend\n"
+        );
+        std::fs::write(&script, text).unwrap();
+        let words = bench.words(&format!("{} --time=0 run", script.display()));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let here = bench.folder.path().join("here");
+        let mut running = bench.weir.start(bench.folder.path(), &words, |_| here.exists());
+        running.signal("INT");
+        let ended = running.finish();
+        assert_eq!(ended.code, 130, "{ended:?}");
+        assert!(count(&ended, "transactions:") >= 4 && !ended.stdout.contains("FATAL"), "{ended:?}");
+        assert_eq!(bench.weir.records()[0]["ended_early"], "SIGINT");
+    });
+}
+
 #[test]
 fn variables_name_passwords() {
     let test = "variables_name_passwords";
