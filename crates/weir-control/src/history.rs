@@ -75,7 +75,7 @@ pub struct Second {
     /// Share of their undisturbed rate that syncs kept, where there were any and that is known; above 1 where they did
     /// better than they were ever seen to.
     pub kept: Option<f32>,
-    /// The limit in force at the end, in bytes.
+    /// The limit in force at the end, in bytes: of dirty pages, or [of a cgroup](Second::of_cgroup).
     pub limit_bytes: u64,
     /// Dirty and under way at the end, in bytes.
     pub backlog_bytes: u64,
@@ -93,6 +93,8 @@ pub struct Second {
     pub private_dirty_bytes: Option<u64>,
     /// What they might write, together, where that was paced: in bytes a second, at the end.
     pub private_pace: Option<u64>,
+    /// Whether the limit was a cgroup's: what it might write in a tenth of a second.
+    pub of_cgroup: bool,
 }
 
 /// From so many syncs on, one is no more than a hundredth of them.
@@ -118,7 +120,7 @@ impl Second {
 }
 
 /// The columns of [`Second`] as they stand in JSON.
-pub const COLUMNS: [&str; 17] = [
+pub const COLUMNS: [&str; 18] = [
     "at_ms",
     "syncs",
     "p50_us",
@@ -136,6 +138,7 @@ pub const COLUMNS: [&str; 17] = [
     "holding",
     "private_dirty_bytes",
     "private_pace",
+    "of_cgroup",
 ];
 
 /// A second as an array.
@@ -156,9 +159,10 @@ struct Row(
     u64,
     u64,
     bool,
-    // Both stand there where bulk writers' own cgroups were held, else neither, as in histories of before.
+    // Both stand there where bulk writers' own cgroups were held or the next one stands, else neither, as in histories of before.
     #[serde(default, skip_serializing_if = "Option::is_none")] Option<Option<u64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")] Option<Option<u64>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")] bool,
 );
 
 impl From<Row> for Second {
@@ -181,6 +185,7 @@ impl From<Row> for Second {
             holding: row.14,
             private_dirty_bytes: row.15.flatten(),
             private_pace: row.16.flatten(),
+            of_cgroup: row.17,
         }
     }
 }
@@ -189,7 +194,8 @@ impl From<Second> for Row {
     fn from(second: Second) -> Row {
         // Three digits are what a share of a rate is good for; more would be half of the file.
         let kept = second.kept.map(|kept| (kept * 1000.0).round() / 1000.0);
-        let is_held = second.private_dirty_bytes.is_some() || second.private_pace.is_some();
+        let is_held =
+            second.private_dirty_bytes.is_some() || second.private_pace.is_some() || second.of_cgroup;
         Row(
             second.at_ms,
             second.syncs,
@@ -208,6 +214,7 @@ impl From<Second> for Row {
             second.holding,
             is_held.then_some(second.private_dirty_bytes),
             is_held.then_some(second.private_pace),
+            second.of_cgroup,
         )
     }
 }
@@ -362,6 +369,7 @@ mod tests {
             limit_bytes: 8_000_000,
             holding: true,
             private_pace: Some(30_000_000),
+            of_cgroup: true,
             ..Second::default()
         };
         let row = serde_json::to_value(second).unwrap();
@@ -376,16 +384,18 @@ mod tests {
         let read: Second = serde_json::from_value(serde_json::Value::Array(row.clone())).unwrap();
         assert_eq!(read.kept, Some(0.935));
         assert_eq!(Second { kept: None, ..read }, Second { kept: None, ..second });
-        let older: Second = serde_json::from_value(serde_json::Value::Array(row[..15].to_vec())).unwrap();
-        assert_eq!(
-            older,
-            Second { private_pace: None, ..read },
-            "of a version that did not know private limits"
-        );
-        assert_eq!(
-            serde_json::to_value(older).unwrap().as_array().unwrap()[..],
-            row[..15],
-            "nor is it shown any"
-        );
+        // Of versions that knew neither private limits nor that of a cgroup, or private limits alone: nor are they shown any.
+        for (columns, expected) in [
+            (15, Second { private_pace: None, of_cgroup: false, ..read }),
+            (17, Second { of_cgroup: false, ..read }),
+        ] {
+            let older = serde_json::Value::Array(row[..columns].to_vec());
+            let older: Second = serde_json::from_value(older).unwrap();
+            assert_eq!(older, expected, "{columns} columns");
+            assert_eq!(serde_json::to_value(older).unwrap().as_array().unwrap()[..], row[..columns]);
+        }
+        let alone = Second { private_pace: None, ..second };
+        let again: Second = serde_json::from_value(serde_json::to_value(alone).unwrap()).unwrap();
+        assert_eq!(again, Second { kept: again.kept, ..alone });
     }
 }

@@ -14,6 +14,6 @@ mod words;
 pub use phases::{Phase, Stretch, phases};
 pub use story::{DeviceStory, Story, Sums};
 pub use words::{
-    Change, branch, change, done, limit, limit_of, moved, private_limit_of, reason, sensor, share_kept, size,
-    standing, target,
+    Change, branch, change, done, is_of_cgroup, limit, limit_of, moved, private_limit_of, rate_of_tenth,
+    reason, sensor, share_kept, size, standing, target,
 };

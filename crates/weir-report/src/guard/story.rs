@@ -1,7 +1,7 @@
 //! Sums over phases, and the sentences that a reader takes home.
 
 use super::phases::{Phase, Stretch, phases};
-use super::words::{Change, change, moved, size};
+use super::words::{Change, change, is_of_cgroup, limit, moved, size};
 use weir_control::{DeviceHistory, History, Noted, Second};
 use weir_core::units::{Nanos, megabytes_per_second, per_second};
 use weir_verdict::view::percent;
@@ -50,8 +50,10 @@ pub struct Sums {
     pub written_bytes: u64,
     /// Of these, by bulk writers, where it is known.
     pub bulk_bytes: Option<u64>,
-    /// Least and most of the limit, bytes.
+    /// Least and most of the limit of dirty pages, bytes.
     pub limits: Option<(u64, u64)>,
+    /// Least and most of a cgroup's limit, bytes of a tenth of a second, over the seconds that had one.
+    pub cgroup_limits: Option<(u64, u64)>,
 }
 
 impl Sums {
@@ -75,8 +77,9 @@ impl Sums {
                 (None, bulk) => bulk,
                 (Some(sum), bulk) => Some(sum + bulk.unwrap_or(0)),
             };
-            let (least, most) = sums.limits.unwrap_or((u64::MAX, 0));
-            sums.limits = Some((least.min(second.limit_bytes), most.max(second.limit_bytes)));
+            let limits = if second.of_cgroup { &mut sums.cgroup_limits } else { &mut sums.limits };
+            let (least, most) = limits.unwrap_or((u64::MAX, 0));
+            *limits = Some((least.min(second.limit_bytes), most.max(second.limit_bytes)));
         }
         tails.sort_unstable();
         sums.p99_ns = tails.get(tails.len() / 2).copied();
@@ -261,26 +264,31 @@ impl DeviceStory<'_> {
         (seconds > 0).then(|| format!("Bulk writers' own cgroups {were} held for {seconds} s, {paced}."))
     }
 
-    /// The limit's path in one sentence.
+    /// The paths of the limits: that of dirty pages, and those of cgroups where any was throttled.
     fn limit(&self) -> String {
-        let count = |wanted: Change| self.decisions.iter().filter(|noted| change(noted) == wanted).count();
-        let held = self.decisions.iter().filter(|noted| change(noted) != Change::Released);
-        let moves = held.filter_map(|noted| moved(noted));
-        let (least, most) =
-            moves.fold((u64::MAX, 0), |(least, most), bytes| (least.min(bytes), most.max(bytes)));
         let (actuator, saved) = (&self.device.actuator, size(self.device.saved_bytes));
-        if most == 0 {
-            return format!("{actuator} stayed at the baseline: {saved}.");
-        }
+        let dirty = self.path(actuator, &format!(" (baseline {saved})"), false);
+        let dirty = dirty.unwrap_or_else(|| format!("{actuator} stayed at the baseline: {saved}."));
+        let cgroup = self.path("The limit of the throttled cgroup", "", true);
+        std::iter::once(dirty).chain(cgroup).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A limit's path in one sentence, where it moved.
+    fn path(&self, whose: &str, baseline: &str, of_cgroup: bool) -> Option<String> {
+        let decisions = || self.decisions.iter().filter(|noted| is_of_cgroup(noted) == of_cgroup);
+        let count = |wanted: Change| decisions().filter(|noted| change(noted) == wanted).count();
+        let held = decisions().filter(|noted| change(noted) != Change::Released);
+        let moves: Vec<u64> = held.filter_map(|noted| moved(noted)).collect();
+        let (least, most) = (*moves.iter().min()?, *moves.iter().max()?);
         let went = if self.shadow { "would have gone" } else { "went" };
-        format!(
-            "{actuator} {went} between {} and {} (baseline {saved}): cut {}, raised {}, released {}.",
-            size(least),
-            size(most),
+        Some(format!(
+            "{whose} {went} between {} and {}{baseline}: cut {}, raised {}, released {}.",
+            limit(least, of_cgroup),
+            limit(most, of_cgroup),
             times(count(Change::Cut)),
             times(count(Change::Raised)),
             times(count(Change::Released)),
-        )
+        ))
     }
 }
 

@@ -152,7 +152,13 @@ fn limits(device: &DeviceState, courses: &Courses, length: usize) -> String {
     let range = (saved / floor).max(2.0).ln();
     let seconds = courses.of(&device.name);
     let skipped = seconds.len().saturating_sub(length);
-    seconds.skip(skipped).map(|s| bar((s.limit_bytes.max(1) as f64 / floor).ln() / range)).collect()
+    let of_cgroup = device.second.of_cgroup;
+    let drawn = |s: &Second| {
+        let share = (s.limit_bytes.max(1) as f64 / floor).ln() / range;
+        // Limits of cgroups and of dirty pages have different units.
+        if s.of_cgroup == of_cgroup { bar(share) } else { ' ' }
+    };
+    seconds.skip(skipped).map(drawn).collect()
 }
 
 fn bar(share: f64) -> char {

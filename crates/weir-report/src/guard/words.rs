@@ -35,11 +35,7 @@ impl Change {
 
 /// What was done to the limit: `cut to 12.0 MB`; in shadow, what would have been.
 pub fn done(noted: &Noted) -> Option<String> {
-    let bytes = moved(noted)?;
-    let to = noted
-        .decision
-        .as_ref()
-        .map_or_else(|| size(bytes), |decision| limit(bytes, decision.inputs.of_cgroup));
+    let to = limit(moved(noted)?, is_of_cgroup(noted));
     let name = change(noted).name();
     let would = if matches!(noted.effect, Effect::Shadow { .. }) { "would be " } else { "" };
     Some(format!("{would}{name} to {to}"))
@@ -63,6 +59,11 @@ pub fn moved(noted: &Noted) -> Option<u64> {
     }
 }
 
+/// Whether the limit is a cgroup's.
+pub fn is_of_cgroup(noted: &Noted) -> bool {
+    noted.decision.as_ref().is_some_and(|decision| decision.inputs.of_cgroup)
+}
+
 /// A limit: decimal, as it is usually given.
 pub fn size(bytes: u64) -> String {
     if bytes < 1_000_000_000 {
@@ -76,8 +77,13 @@ pub fn limit(bytes: u64, of_cgroup: bool) -> String {
     match of_cgroup {
         false => size(bytes),
         true if bytes >= UNLIMITED_BYTES => "no limit".to_string(),
-        true => megabytes_per_second(10.0 * bytes as f64),
+        true => megabytes_per_second(rate_of_tenth(bytes)),
     }
+}
+
+/// Bytes a second of a cgroup that may write so many in a tenth of one.
+pub fn rate_of_tenth(bytes: u64) -> f64 {
+    10.0 * bytes as f64
 }
 
 /// A device's limit, and what it was: `8.00 MB of 4.79 GB`.

@@ -18,6 +18,7 @@ use super::history::Pages;
 use super::private::Privates;
 use super::reporter::{Reporter, status_line};
 use super::sampler::{Sampler, Seen, Time};
+use super::second::Limit;
 use super::writers::Writers;
 use crate::clock::{Moment, rfc3339};
 use crate::daemon::Board;
@@ -399,14 +400,17 @@ impl ControlLoop {
     }
 
     fn end_second(&mut self, now: Moment, at_ms: u64) {
-        for group in &self.groups {
-            let limit_bytes =
-                if self.about.shadow { group.limits.saved_bytes } else { group.limits.now_bytes };
-            let limit = (limit_bytes, group.down.is_none());
+        let first_of_cgroups = self.first_of_cgroups();
+        for (at, group) in self.groups.iter().enumerate() {
+            let limit = Limit {
+                bytes: if self.about.shadow { group.limits.saved_bytes } else { group.limits.now_bytes },
+                of_cgroup: at >= first_of_cgroups,
+                in_force: group.down.is_none() && !self.about.shadow,
+            };
             for &at in &group.devices {
                 let device = &mut self.devices[at];
                 let private = self.privates.as_ref().map(|privates| privates.wish(at)).unwrap_or_default();
-                let ended = device.end_second(at_ms, limit, private, self.about.shadow);
+                let ended = device.end_second(at_ms, &limit, private, self.about.shadow);
                 let Some(second) = ended.filter(|_| device.is_there) else { continue };
                 if let Some(pages) = &mut self.pages {
                     let at_ms = at_ms.saturating_sub(self.chapter_ms);
@@ -448,25 +452,24 @@ impl ControlLoop {
 
     /// What a history begins with.
     fn history(&self) -> History {
-        let of_group = |group: &Group| {
-            let device = |at: &usize| DeviceHistory {
-                name: self.devices[*at].name.clone(),
-                number: self.devices[*at].number,
+        // A cgroup's limit comes and goes; each of its seconds says so.
+        let device = |(device, home): (&GuardedDevice, &usize)| {
+            let group = &self.groups[*home];
+            DeviceHistory {
+                name: device.name.clone(),
+                number: device.number,
                 actuator: group.actuator.clone(),
-                sensor: self.devices[*at].sensor().unwrap_or(SensorSource::Diskstats),
+                sensor: device.sensor().unwrap_or(SensorSource::Diskstats),
                 saved_bytes: group.limits.saved_bytes,
                 floor_bytes: group.limits.floor_bytes,
                 seconds: Vec::new(),
-            };
-            group.devices.iter().map(|at| (*at, device(at))).collect::<Vec<_>>()
+            }
         };
-        let mut devices: Vec<(usize, DeviceHistory)> = self.groups.iter().flat_map(of_group).collect();
-        devices.sort_by_key(|(at, _)| *at);
         History {
             shadow: self.about.shadow,
             target: self.about.parameters.target,
             protect: self.about.protect.clone(),
-            devices: devices.into_iter().map(|(_, device)| device).collect(),
+            devices: self.devices.iter().zip(&self.homes).map(device).collect(),
             ..History::new()
         }
     }

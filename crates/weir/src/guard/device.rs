@@ -8,7 +8,7 @@ use weir_control::{
 use weir_core::target::DeviceNumber;
 
 use super::log::{Minute, News, wish};
-use super::second::Gather;
+use super::second::{Gather, Limit};
 
 /// What decides.
 pub trait Law {
@@ -157,22 +157,20 @@ impl GuardedDevice {
         Some(self.news.has_room(decision.at_ns).then_some(noted))
     }
 
-    /// Ends a second, with the limit as it is. `touches`: what the guard decides of it is done; `private` limits hold besides, unless
-    /// this is a `shadow`.
+    /// Ends a second, with the limit as it is; `private` limits hold besides, unless this is a `shadow`.
     pub fn end_second(
         &mut self,
         at_ms: u64,
-        (limit_bytes, touches): (u64, bool),
+        limit: &Limit,
         private: Wish,
         shadow: bool,
     ) -> Option<Second> {
         let (sample, decision) = self.last.as_ref()?;
-        let limit = (limit_bytes, touches && !shadow);
         let ended = self.gather.end(at_ms, sample, limit, decision, &mut self.totals);
         (self.second, self.writers) = ended;
         (self.second.private_dirty_bytes, self.second.private_pace) = (private.budget_bytes, private.pace);
         self.second.holding |= private.budget_bytes.is_some() && !shadow;
-        self.minute.add(&self.second, decision.inputs.of_cgroup);
+        self.minute.add(&self.second);
         Some(self.second)
     }
 

@@ -145,8 +145,8 @@ pub struct Minute {
 }
 
 impl Minute {
-    /// Takes in a second, whose limit is a cgroup's or of dirty pages.
-    pub fn add(&mut self, second: &Second, of_cgroup: bool) {
+    /// Takes in a second.
+    pub fn add(&mut self, second: &Second) {
         self.seconds += 1;
         self.syncs += second.syncs;
         self.p99_us = self.p99_us.max(second.p99_us.unwrap_or(0));
@@ -154,7 +154,7 @@ impl Minute {
         self.target_us = second.target_us.or(self.target_us);
         self.seconds_over_target += u64::from(second.is_over_target());
         self.written_bytes += second.written_bytes;
-        (self.limit_bytes, self.of_cgroup) = (second.limit_bytes, of_cgroup);
+        (self.limit_bytes, self.of_cgroup) = (second.limit_bytes, second.of_cgroup);
     }
 
     /// In one sentence.
@@ -255,7 +255,7 @@ mod tests {
                 limit_bytes: 8_000_000,
                 ..Second::default()
             };
-            minute.add(&second, false);
+            minute.add(&second);
         }
         let line: serde_json::Value = serde_json::from_str(&minute_json("now", &minute)).unwrap();
         assert_eq!((&line["kind"], &line["syncs"]), (&"minute".into(), &20.into()));

@@ -8,6 +8,16 @@ const WRITERS_MAX: usize = 5;
 /// So long the bulk writers' share stands: on a machine of thousands of threads they are asked for once a second.
 const SHARE_HOLDS_NS: u64 = 2_000_000_000;
 
+/// The limit at the end of a second.
+pub struct Limit {
+    /// In bytes.
+    pub bytes: u64,
+    /// Whether these are what a cgroup may write in a tenth of a second.
+    pub of_cgroup: bool,
+    /// Whether a limit of the guard's would be in force if it held one.
+    pub in_force: bool,
+}
+
 /// A second in the making.
 #[derive(Default)]
 pub struct Gather {
@@ -48,12 +58,12 @@ impl Gather {
         }
     }
 
-    /// The second that ends now, and who wrote in it; the limit as it is, and whether the guard's would be `in_force` if it held one.
+    /// The second that ends now, and who wrote in it.
     pub fn end(
         &mut self,
         at_ms: u64,
         sample: &Sample,
-        (limit_bytes, in_force): (u64, bool),
+        limit: &Limit,
         decision: &Decision,
         totals: &mut Totals,
     ) -> (Second, Vec<Writer>) {
@@ -68,17 +78,18 @@ impl Gather {
             oldest_us: us(self.oldest_ns),
             target_us: decision.inputs.target_ns.map(us),
             kept: decision.inputs.kept.map(|kept| kept as f32),
-            limit_bytes,
+            limit_bytes: limit.bytes,
             backlog_bytes: sample.backlog_bytes(),
             written_bytes: self.written_bytes,
             // Without a sensor of writers the law tells from the flow whether there are any.
             bulk_bytes: self.bulk_bytes().or((!decision.inputs.bulk_active).then_some(0)),
             bulk_held_ms: self.bulk_held_ns / 1_000_000,
             own_held_ms: self.own_held_ns / 1_000_000,
-            holding: in_force && decision.mood == Mood::Holding,
+            holding: limit.in_force && decision.mood == Mood::Holding,
             // The control loop knows them.
             private_dirty_bytes: None,
             private_pace: None,
+            of_cgroup: limit.of_cgroup,
         };
         second.kept = second.kept.filter(|_| second.has_syncs());
         self.add_to(totals, &second);
@@ -112,6 +123,10 @@ mod tests {
     use super::super::testing;
     use super::*;
 
+    fn limit(in_force: bool) -> Limit {
+        Limit { bytes: 8_000_000, of_cgroup: false, in_force }
+    }
+
     #[test]
     fn looks_become_a_second_and_sums() {
         let (mut gather, mut totals) = (Gather::default(), Totals::default());
@@ -128,7 +143,7 @@ mod tests {
         gather.sample(&sample);
         let mut decision = testing::decision(1_000_000_000);
         decision.inputs.target_ns = Some(50_000_000);
-        let (second, writers) = gather.end(1000, &sample, (8_000_000, true), &decision, &mut totals);
+        let (second, writers) = gather.end(1000, &sample, &limit(true), &decision, &mut totals);
         assert_eq!((second.syncs, second.oldest_us, second.written_bytes), (6, 7000, 2000));
         assert_eq!((second.bulk_bytes, second.limit_bytes), (Some(1500), 8_000_000));
         assert_eq!(writers.iter().map(|w| (w.pid, w.bytes)).collect::<Vec<_>>(), [(8, 1400), (7, 1200)]);
@@ -137,7 +152,7 @@ mod tests {
         decision.inputs.kept = Some(1.9);
         (sample.syncs, sample.bulk) = Default::default();
         gather.sample(&sample);
-        let (second, _) = gather.end(2000, &sample, (8_000_000, true), &decision, &mut totals);
+        let (second, _) = gather.end(2000, &sample, &limit(true), &decision, &mut totals);
         assert_eq!((second.syncs, second.p99_us, second.kept, second.bulk_bytes), (0, None, None, Some(750)));
         assert_eq!((totals.seconds, totals.seconds_over_target), (1, 1));
         // After a while nobody knows any more, but whether bulk writers are active.
@@ -145,7 +160,7 @@ mod tests {
         for (bulk_active, bulk_bytes) in [(true, None), (false, Some(0))] {
             decision.inputs.bulk_active = bulk_active;
             gather.sample(&sample);
-            let (second, _) = gather.end(3000, &sample, (8_000_000, true), &decision, &mut totals);
+            let (second, _) = gather.end(3000, &sample, &limit(true), &decision, &mut totals);
             assert_eq!(second.bulk_bytes, bulk_bytes, "{bulk_active}");
         }
     }
@@ -155,7 +170,7 @@ mod tests {
         let decision = Decision { mood: Mood::Holding, ..testing::decision(0) };
         for in_force in [true, false] {
             let (mut gather, mut totals) = (Gather::default(), Totals::default());
-            let end = gather.end(1000, &testing::sample(0), (8_000_000, in_force), &decision, &mut totals);
+            let end = gather.end(1000, &testing::sample(0), &limit(in_force), &decision, &mut totals);
             assert_eq!(end.0.holding, in_force);
         }
     }
@@ -172,7 +187,7 @@ mod tests {
             gather.sample(&sample);
         }
         let sample = testing::sample(1_000_000_000);
-        let (second, _) = gather.end(1000, &sample, (8_000_000, true), &decision, &mut totals);
+        let (second, _) = gather.end(1000, &sample, &limit(true), &decision, &mut totals);
         assert_eq!((second.written_bytes, second.bulk_bytes), (10_000, Some(8000)));
     }
 }

@@ -1,10 +1,12 @@
 //! One device over time: latency against its target, commits, throughput, and the limit's path with its decisions.
 
-use crate::guard::{Change, DeviceStory, Stretch, change, done, moved, reason, size};
+use crate::guard::{
+    Change, DeviceStory, Stretch, change, done, is_of_cgroup, moved, rate_of_tenth, reason, size,
+};
 use crate::page::{Table, figure};
 use crate::plot::{At, Axis, Figure, Join, Panel, Reference, Region, Scale, Series, Tint, Unit};
 use maud::Markup;
-use weir_control::Second;
+use weir_control::{Noted, Second, UNLIMITED_BYTES};
 
 /// More points than this a line has no room for.
 const COLUMNS_MOST: usize = 600;
@@ -60,7 +62,10 @@ pub fn html(i: usize, device: &DeviceStory<'_>) -> Markup {
         title: "Latency, commits, throughput and the limit".to_string(),
         finding,
         x: Axis { include: vec![0.0], ..Axis::x("time", Unit::Seconds, Scale::Linear) },
-        panels: vec![latency(&columns), commits(&columns), written(&columns), limit(device, &columns)],
+        panels: [latency(&columns), commits(&columns), written(&columns), limit(device, &columns)]
+            .into_iter()
+            .chain(cgroup_limit(device, &columns))
+            .collect(),
         regions: regions(device),
     };
     figure(&drawn, &Table::default())
@@ -140,14 +145,16 @@ fn written(columns: &[Column<'_>]) -> Panel {
 }
 
 fn limit(device: &DeviceStory<'_>, columns: &[Column<'_>]) -> Panel {
-    let path =
-        stepped(line("limit", 0, columns, |c| c.seconds.last().map_or(f64::NAN, |s| s.limit_bytes as f64)));
+    let path = stepped(line("limit", 0, columns, |c| {
+        let last = c.seconds.last().filter(|s| !s.of_cgroup);
+        last.map_or(f64::NAN, |s| s.limit_bytes as f64)
+    }));
     let backlog = line("dirty and under way", 3, columns, |c| {
         // 0 has no logarithm; below a megabyte nothing is told by it.
         c.most(|s| Some(s.backlog_bytes.max(1_000_000)))
     });
     let mut series = vec![Series { area: true, ..backlog }, path];
-    series.extend(marks(device));
+    series.extend(marks(device, false, |bytes| bytes as f64));
     let mut panel = Panel::of(Axis::y("limit of dirty pages", Unit::Distance, Scale::Log), series, 0.9);
     let saved = device.device.saved_bytes;
     panel.references =
@@ -155,20 +162,33 @@ fn limit(device: &DeviceStory<'_>, columns: &[Column<'_>]) -> Panel {
     panel
 }
 
-/// Decisions where they led the limit to, a series for each kind.
-fn marks(device: &DeviceStory<'_>) -> Vec<Series> {
+/// What the throttled cgroup might write, where there was one; no limit is a gap.
+fn cgroup_limit(device: &DeviceStory<'_>, columns: &[Column<'_>]) -> Option<Panel> {
+    let rate = |bytes: u64| if bytes < UNLIMITED_BYTES { rate_of_tenth(bytes) } else { f64::NAN };
+    let path = stepped(line("limit of a cgroup", 0, columns, |c| {
+        c.seconds.last().filter(|s| s.of_cgroup).map_or(f64::NAN, |s| rate(s.limit_bytes))
+    }));
+    let series: Vec<Series> =
+        std::iter::once(path).filter(seen).chain(marks(device, true, rate)).collect();
+    let axis = Axis::y("limit of the throttled cgroup", Unit::BytesPerSecond, Scale::Log);
+    (!series.is_empty()).then(|| Panel::of(axis, series, 0.6))
+}
+
+/// Decisions where they led a limit to, a series for each kind.
+fn marks(device: &DeviceStory<'_>, of_cgroup: bool, value: impl Fn(u64) -> f64) -> Vec<Series> {
     let kinds = [(Change::Cut, 1), (Change::Raised, 2), (Change::Released, 3), (Change::None, 4)];
     let of_kind = |(kind, look): (Change, usize)| {
-        let all: Vec<_> = device.decisions.iter().filter(|noted| change(noted) == kind).collect();
+        let fits = |noted: &&&Noted| change(noted) == kind && is_of_cgroup(noted) == of_cgroup;
+        let all: Vec<_> = device.decisions.iter().filter(fits).collect();
         let every = all.len().div_ceil(MARKS_MOST).max(1);
         let (points, hints) = all
             .iter()
             .step_by(every)
             .filter_map(|noted| {
                 let at = noted.at_ms as f64 / 1000.0;
-                let bytes = moved(noted).or_else(|| limit_at(device, noted.at_ms))?;
+                let y = value(moved(noted).or_else(|| limit_at(device, noted.at_ms, of_cgroup))?);
                 let did = done(noted).map_or(String::new(), |done| format!("{done}: "));
-                Some(((at, bytes as f64), format!("{at:.1} s: {did}{}", reason(noted))))
+                y.is_finite().then(|| ((at, y), format!("{at:.1} s: {did}{}", reason(noted))))
             })
             .unzip();
         Series { join: Join::None, hints, ..Series::line(kind.name(), look, points) }
@@ -176,9 +196,9 @@ fn marks(device: &DeviceStory<'_>) -> Vec<Series> {
     kinds.into_iter().map(of_kind).filter(|series| !series.points.is_empty()).collect()
 }
 
-/// The limit in force at a moment, bytes.
-fn limit_at(device: &DeviceStory<'_>, at_ms: u64) -> Option<u64> {
+/// The limit in force at a moment, bytes, where it is of that kind.
+fn limit_at(device: &DeviceStory<'_>, at_ms: u64, of_cgroup: bool) -> Option<u64> {
     let seconds = &device.device.seconds;
     let at = seconds.partition_point(|second| second.at_ms < at_ms).min(seconds.len().checked_sub(1)?);
-    Some(seconds[at].limit_bytes)
+    Some(&seconds[at]).filter(|second| second.of_cgroup == of_cgroup).map(|second| second.limit_bytes)
 }

@@ -4,7 +4,7 @@
 mod course;
 
 use crate::conditions::under_which_conditions;
-use crate::guard::{self as words, DeviceStory, Phase, Story};
+use crate::guard::{self as words, DeviceStory, Phase, Story, Sums};
 use crate::page::{
     Page, Table, Tile, data_table, date, facts_table, headline, lede, note, page, section, tiles,
 };
@@ -108,6 +108,10 @@ fn head_tiles(story: &Story<'_>) -> Vec<Tile> {
         let saved = format!("baseline {}", words::size(device.device.saved_bytes));
         out.push(tile("lowest limit", words::size(least), saved));
     }
+    if let Some((least, _)) = flooded.cgroup_limits.filter(|_| !story.history.shadow) {
+        let of = "of the throttled cgroup".to_string();
+        out.push(tile("lowest rate", words::limit(least, true), of));
+    }
     out
 }
 
@@ -132,8 +136,7 @@ fn phases(device: &DeviceStory<'_>) -> Table {
     let head =
         ["", "from", "length", "syncs/s", "kept", "p99", "longest", "over target", "bulk", "device", "limit"];
     let row = |phase: &Phase| {
-        let limits = device.sums(phase).limits.map_or("–".to_string(), limits);
-        device.row(phase, "–").into_iter().chain([limits]).collect()
+        device.row(phase, "–").into_iter().chain([limits(&device.sums(phase))]).collect()
     };
     Table {
         head: head.map(str::to_string).to_vec(),
@@ -142,8 +145,16 @@ fn phases(device: &DeviceStory<'_>) -> Table {
     }
 }
 
-fn limits((least, most): (u64, u64)) -> String {
-    if least == most { words::size(least) } else { format!("{}–{}", words::size(least), words::size(most)) }
+/// The limits of some seconds: of dirty pages, of a cgroup.
+fn limits(sums: &Sums) -> String {
+    let said = |(range, of_cgroup): (Option<(u64, u64)>, bool)| {
+        let (least, most) = range?;
+        let [least, most] = [least, most].map(|bytes| words::limit(bytes, of_cgroup));
+        Some(if least == most { least } else { format!("{least}–{most}") })
+    };
+    let said: Vec<String> =
+        [(sums.limits, false), (sums.cgroup_limits, true)].into_iter().filter_map(said).collect();
+    if said.is_empty() { "–".to_string() } else { said.join(", ") }
 }
 
 fn decisions(decisions: &[&Noted]) -> Table {

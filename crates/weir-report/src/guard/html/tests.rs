@@ -46,6 +46,34 @@ fn a_guarded_flood_is_seen_with_its_decisions_and_what_they_cost() {
     assert!(path.matches("class=\"ln s0").count() >= 4, "a line is drawn through time that nobody saw");
 }
 
+/// A cgroup is throttled in place of dirty pages: its limits are bytes of a tenth of a second.
+#[test]
+fn the_limit_of_a_cgroup_is_a_rate_wherever_it_stands() {
+    let mut history = synthetic::history(false);
+    for decision in history.decisions.iter_mut().filter_map(|noted| noted.decision.as_mut()) {
+        decision.inputs.of_cgroup = true;
+    }
+    for second in &mut history.devices[0].seconds {
+        let of_cgroup = second.holding;
+        *second = weir_control::Second { of_cgroup, ..*second };
+    }
+    let html = drawn(&history);
+    check(
+        &html,
+        &[
+            "vm.dirty_bytes stayed at the baseline: 4.79 GB. The limit of the throttled cgroup went between 80.0 MB/s \
+             and 400 MB/s: cut 4 times, raised once, released once.",
+            "lowest rate",
+            "80.0 MB/s–400 MB/s",
+            "limit of the throttled cgroup",
+            "released to no limit",
+        ],
+    );
+    for wrong in ["went between 8.00 MB", "lowest limit", "8.00 MB–40.0 MB"] {
+        assert!(!html.contains(wrong), "{wrong}");
+    }
+}
+
 #[test]
 fn a_shadow_says_that_it_touched_nothing() {
     check(

@@ -504,6 +504,20 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     assert_eq!(stage.throttle.borrow().done.last().cloned(), Some("stop".into()));
 }
 
+#[test]
+fn a_second_says_whether_its_limit_is_a_cgroups() {
+    let mut stage = Stage::new(1, false);
+    let knob = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
+    let to_cgroup = Switch::Cgroup { actuator: Actuator::Cgroup(knob), why: "dd is past it".to_string() };
+    for (switch, of_cgroup) in [(to_cgroup, true), (Switch::Back { why: "it ended".to_string() }, false)] {
+        *stage.chosen.next.borrow_mut() = Some(switch);
+        (0..10).for_each(|_| stage.sample(&[set(9)]));
+        let second = stage.control_loop.state(stage.now, 0).devices[0].second;
+        assert_eq!((second.of_cgroup, second.limit_bytes), (of_cgroup, 9));
+        assert_eq!(stage.control_loop.history().devices[0].actuator, "knob");
+    }
+}
+
 /// The owner of a cgroup may turn its limit, and flood the device through the page cache after that.
 #[test]
 fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
