@@ -234,9 +234,14 @@ impl Flood {
         self.shared.bytes.load(Relaxed)
     }
 
+    /// How long it has run.
+    pub fn age_ns(&self) -> u64 {
+        now_ns() - self.start_ns
+    }
+
     /// Stops the writers, removes their files, and says what they did.
     pub fn stop(mut self) -> FloodRecord {
-        let elapsed_ns = now_ns() - self.start_ns;
+        let elapsed_ns = self.age_ns();
         let bytes = self.bytes();
         self.halt();
         let failure = self.shared.failure.lock().unwrap_or_else(|e| e.into_inner()).take();

@@ -1,6 +1,7 @@
 //! From jobs to a record: conditions first, then floods and jobs, then the record in the store before anything is
 //! printed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,9 +10,10 @@ use serde_json::Value;
 use weir_core::result;
 use weir_core::result::record::{FloodRecord, JobRecord, SCHEMA};
 use weir_core::target::Conditions;
+use weir_core::workload::Job;
 use weir_host::Host;
 use weir_io::flood::{Flood, FloodSpec};
-use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
+use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, Tick, run};
 use weir_record::{Body, Record};
 use weir_sysbench::database::without_passwords;
 
@@ -102,9 +104,41 @@ pub fn run_jobs(
     stop: &Stop,
 ) -> anyhow::Result<Ran> {
     let floods = floods.into_iter().map(Flood::start).collect::<Result<Vec<_>, _>>()?;
-    let jobs = run(plans, options, observer, stop);
+    let mut ages = Ages { floods: &floods, by_job: BTreeMap::new(), observer };
+    let jobs = run(plans, options, &mut ages, stop);
+    let mut ages = ages.by_job;
     let floods = floods.into_iter().map(Flood::stop).collect();
-    Ok(Ran { jobs: jobs?, floods })
+    let mut jobs = jobs?;
+    for (index, job) in jobs.iter_mut().enumerate() {
+        job.flood_ages_ns = ages.remove(&index).unwrap_or_default();
+    }
+    Ok(Ran { jobs, floods })
+}
+
+/// Notes how old each flood is when measuring a job begins: floods begin before all jobs, and jobs warm up or follow others.
+struct Ages<'a> {
+    floods: &'a [Flood],
+    by_job: BTreeMap<usize, Vec<u64>>,
+    observer: &'a mut dyn Observer,
+}
+
+impl Observer for Ages<'_> {
+    fn tick(&mut self, tick: &Tick<'_>) {
+        // Negative while a job warms up.
+        if let Ok(at_ns) = u64::try_from(tick.at_ns) {
+            let ages = || self.floods.iter().map(|flood| flood.age_ns().saturating_sub(at_ns)).collect();
+            self.by_job.entry(tick.job_index).or_insert_with(ages);
+        }
+        self.observer.tick(tick);
+    }
+
+    fn started(&mut self, job: &Job) {
+        self.observer.started(job);
+    }
+
+    fn measuring(&mut self, job: &Job) {
+        self.observer.measuring(job);
+    }
 }
 
 /// Saves a record; a store that cannot be written to is a warning, for what was measured is worth printing.

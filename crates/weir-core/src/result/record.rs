@@ -155,6 +155,9 @@ pub struct JobRecord {
     pub error: Option<String>,
     /// Verification, where asked for.
     pub verify: Option<VerifyRecord>,
+    /// Age of each of the record's floods when measuring began, in their order; empty where there were none, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flood_ages_ns: Vec<u64>,
 }
 
 /// Totals of one class.

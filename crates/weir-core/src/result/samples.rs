@@ -74,6 +74,7 @@ pub fn job(random: &mut Random, classes: &[(Class, Vec<Second>)]) -> JobRecord {
         notes: Vec::new(),
         error: None,
         verify: None,
+        flood_ages_ns: Vec::new(),
     }
 }
 

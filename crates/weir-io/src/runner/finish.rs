@@ -46,6 +46,7 @@ pub fn record(mut job: RunningJob, stop: &Stop) -> JobRecord {
         final_sync,
         error,
         job: job.shared.job.clone(),
+        flood_ages_ns: Vec::new(),
     }
 }
 

@@ -51,6 +51,32 @@ impl Sort for Kind {
     }
 }
 
+/// A flood beside a job.
+pub struct Beside<'a> {
+    /// What it did.
+    pub flood: &'a FloodRecord,
+    /// Its age when measuring began; unknown in older records.
+    pub age_ns: Option<u64>,
+}
+
+impl Beside<'_> {
+    /// Its rates from the begin of measuring to the end; `None` where it is unknown which of them fall into that time.
+    fn steps<K>(&self, intervals: &[Interval<K>]) -> Option<Vec<(f64, f64)>> {
+        let last = intervals.last()?;
+        let (until_ns, elapsed_ns) = (last.start_ns + last.len_ns, self.flood.elapsed_ns);
+        let known_ns = (elapsed_ns < until_ns.saturating_add(last.len_ns)).then_some(0);
+        let age = seconds(self.age_ns.or(known_ns)?);
+        let end = seconds(until_ns).min(seconds(elapsed_ns) - age);
+        let step = seconds(elapsed_ns) / self.flood.bytes_per_second.len().max(1) as f64;
+        let from = |k: usize| k as f64 * step - age;
+        let rates = self.flood.bytes_per_second.iter().enumerate();
+        let shown = rates.filter(|(k, _)| from(k + 1) > 0.0 && from(*k) < end);
+        let mut steps: Vec<(f64, f64)> = shown.map(|(k, rate)| (from(k).max(0.0), *rate)).collect();
+        steps.extend(steps.last().map(|(_, rate)| (end, *rate)));
+        Some(steps)
+    }
+}
+
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
@@ -65,14 +91,12 @@ pub fn figure<K: Sort>(
     id: &str,
     finding: &str,
     intervals: &[Interval<K>],
-    floods: &[FloodRecord],
+    floods: &[Beside<'_>],
     classes: &[K],
 ) -> Figure {
     let mut panels = vec![rates(intervals, classes)];
     panels.extend(latencies(intervals, classes));
-    if !floods.is_empty() {
-        panels.push(flood_rates(intervals, floods));
-    }
+    panels.extend(flood_rates(intervals, floods));
     Figure {
         id: id.to_string(),
         title: "Over time".to_string(),
@@ -153,17 +177,15 @@ fn oldest_in_flight<K>(intervals: &[Interval<K>]) -> Option<Series> {
     (seen > 0).then(|| Series { join, ..Series::line("oldest in flight", 5, ages) })
 }
 
-fn flood_rates<K>(intervals: &[Interval<K>], floods: &[FloodRecord]) -> Panel {
-    let series = floods.iter().enumerate().map(|(i, flood)| {
-        let step = seconds(flood.elapsed_ns) / flood.bytes_per_second.len().max(1) as f64;
-        let points = flood.bytes_per_second.iter().enumerate().map(|(k, b)| (k as f64 * step, *b));
-        Series {
-            join: Join::Step,
-            area: true,
-            ..closed(&format!("flood {}", flood.spec), 1 + 2 * i, points, intervals)
-        }
+fn flood_rates<K>(intervals: &[Interval<K>], floods: &[Beside<'_>]) -> Option<Panel> {
+    let series = floods.iter().enumerate().filter_map(|(i, beside)| {
+        let name = format!("flood {}", beside.flood.spec);
+        let steps = beside.steps(intervals).filter(|steps| !steps.is_empty())?;
+        Some(Series { join: Join::Step, area: true, ..Series::line(name, 1 + 2 * i, steps) })
     });
-    Panel::of(Axis::y("flood", Unit::BytesPerSecond, Scale::Linear), series.collect(), 0.4)
+    let series: Vec<Series> = series.collect();
+    let axis = Axis::y("flood", Unit::BytesPerSecond, Scale::Linear);
+    (!series.is_empty()).then(|| Panel::of(axis, series, 0.4))
 }
 
 /// One row for each interval.
@@ -210,4 +232,49 @@ fn cells<K: Ord>(intervals: &[Interval<K>], class: K) -> Vec<HeatCell> {
         heat::column(x, buckets)
     };
     intervals.iter().flat_map(cells).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn flood(seconds: u64) -> FloodRecord {
+        let bytes_per_second = (0..seconds).map(|k| k as f64).collect();
+        FloodRecord { elapsed_ns: seconds * SECOND_NS, bytes_per_second, ..FloodRecord::default() }
+    }
+
+    /// A flood begins before the job, which warms up or follows another one.
+    #[test]
+    fn a_flood_is_drawn_on_the_job_s_time() {
+        let second = |at: u64| Interval::<Class> {
+            start_ns: at * SECOND_NS,
+            len_ns: SECOND_NS,
+            ..Interval::default()
+        };
+        let intervals: Vec<_> = (0..60).map(second).collect();
+        for (ran, age_ns, expected) in [
+            (90, Some(30 * SECOND_NS), Some((30.0, 60.0))),
+            // The job follows another one: others follow it.
+            (180, Some(60 * SECOND_NS), Some((60.0, 60.0))),
+            (180, Some(61 * SECOND_NS + SECOND_NS / 2), Some((61.0, 60.0))),
+            // It failed within the job, or before it.
+            (40, Some(30 * SECOND_NS), Some((30.0, 10.0))),
+            (40, Some(50 * SECOND_NS), None),
+            // Older records: as long as the job, and longer.
+            (60, None, Some((0.0, 60.0))),
+            (61, None, None),
+        ] {
+            let flood = flood(ran);
+            let beside = Beside { flood: &flood, age_ns };
+            let panel = flood_rates(&intervals, &[beside]);
+            let points = panel.map(|panel| panel.series[0].points.clone());
+            let found = points.as_ref().map(|points| (points[0].1, points[points.len() - 1].0));
+            assert_eq!(found, expected, "{ran} s, {age_ns:?}");
+            let points = points.unwrap_or_default();
+            assert!(points.first().is_none_or(|point| point.0 == 0.0), "{points:?}");
+            assert!(points.is_sorted_by(|a, b| a.0 <= b.0), "{points:?}");
+        }
+    }
 }

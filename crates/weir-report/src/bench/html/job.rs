@@ -3,7 +3,7 @@
 use crate::bench::text::{quantile, start_delay};
 use crate::bench::workload;
 use crate::page::distribution::{self, Sample};
-use crate::page::timeline::Sort;
+use crate::page::timeline::{Beside, Sort};
 use crate::page::{Table, Tile, data_table, facts_table, figure, merge, slug, timeline};
 use crate::plot::Unit;
 use maud::{Markup, html};
@@ -148,10 +148,13 @@ fn plots(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> Marku
     let classes: Vec<Class> = shown_over_time(view).into_iter().map(|(class, _)| class).collect();
     let together = merge::together(job.intervals.len(), jobs);
     let told = Told { regimes: &view.result.regimes, stall: view.result.stall, together };
+    let age_ns = |at: usize| job.flood_ages_ns.get(at).copied();
+    let beside = floods.iter().enumerate().map(|(at, flood)| Beside { flood, age_ns: age_ns(at) });
+    let beside: Vec<Beside<'_>> = beside.collect();
     html! {
         (latencies(id, view))
         @if job.intervals.len() >= 2 && !classes.is_empty() {
-            (course(id, &merge::merged(&job.intervals, together), floods, &classes, &told))
+            (course(id, &merge::merged(&job.intervals, together), &beside, &classes, &told))
         }
     }
 }
@@ -202,7 +205,7 @@ pub struct Told<'a> {
 pub fn course<K: Sort>(
     id: &str,
     intervals: &[Interval<K>],
-    floods: &[FloodRecord],
+    floods: &[Beside<'_>],
     classes: &[K],
     told: &Told<'_>,
 ) -> Markup {

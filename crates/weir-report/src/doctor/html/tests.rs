@@ -73,6 +73,7 @@ impl Made {
             notes: Vec::new(),
             error: None,
             verify: None,
+            flood_ages_ns: Vec::new(),
         });
     }
 
