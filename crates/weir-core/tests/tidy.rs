@@ -55,7 +55,7 @@ const BINARY_EDGES: Edges = &[
     ("change_journal", &["failure", "store"]),
     ("session", &["machine", "store"]),
     ("live", &["failure"]),
-    ("top", &["live", "recorder"]),
+    ("top", &["live", "recorder", "terminal"]),
     ("trace_input", &["failure", "progress"]),
     ("databases", &["clock", "failure", "progress", "servers", "session", "stages", "terminal"]),
     ("kernel_traces", &["clock", "failure"]),

@@ -5,9 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr,
-};
+use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
 use weir_core::printable;
 
 /// Another screen, the cursor hidden, no line breaks of the terminal's own (ECMA-48 private modes of xterm).
@@ -27,11 +25,12 @@ impl Terminal {
         let before = if isatty(&stdin) { tcgetattr(&stdin).ok() } else { None };
         if let Some(before) = &before {
             let mut modes = before.clone();
-            modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-            // Stopped by Ctrl-Z, the view would leave its screen to the shell.
-            modes.special_codes[SpecialCodeIndex::VSUSP] = 0;
+            // A second signal of a key, and a stop, would leave the screen to the shell.
+            modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
             tcsetattr(&stdin, OptionalActions::Now, &modes)?;
         }
+        let modes = before.clone();
+        restore_before_a_panic_is_told(move || leave(modes.as_ref()));
         let terminal = Terminal { before };
         write(ENTER)?;
         Ok(terminal)
@@ -80,11 +79,30 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = write(LEAVE);
-        if let Some(before) = &self.before {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
-        }
+        leave(self.before.as_ref());
     }
+}
+
+/// Gives the terminal back, with the modes that it had.
+fn leave(before: Option<&Termios>) {
+    let _ = write(LEAVE);
+    if let Some(before) = before {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+    }
+}
+
+/// The message of a panic would be lost with the other screen.
+pub fn restore_before_a_panic_is_told(restore: impl Fn() + Send + Sync + 'static) {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        restore();
+        told(panic);
+    }));
+}
+
+/// Whether a key ends a view: `q`, Ctrl-C, Ctrl-\.
+pub fn ends(key: Option<u8>) -> bool {
+    matches!(key, Some(b'q' | b'Q' | 0x03 | 0x1c))
 }
 
 /// Columns of the terminal that standard output is; `None` where it is none, or does not say.

@@ -12,6 +12,8 @@ use ratatui_crossterm::CrosstermBackend;
 use weir_io::runner::Stop;
 use weir_top::{Key, Look, Model, Samples, draw};
 
+use crate::terminal::restore_before_a_panic_is_told;
+
 /// How long the screen may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 /// Bytes of a large frame.
@@ -49,7 +51,7 @@ impl<W: Write> Drop for Restoring<W> {
 impl Screen<BufWriter<Stdout>> {
     /// Takes the terminal.
     pub fn enter(look: Look) -> io::Result<Self> {
-        restore_before_a_panic_is_told();
+        restore_before_a_panic_is_told(give_back);
         enable_raw_mode()?;
         // A frame goes out in one piece.
         let screen = Screen::on(BufWriter::with_capacity(FRAME_BYTES, stdout()), look);
@@ -59,14 +61,10 @@ impl Screen<BufWriter<Stdout>> {
     }
 }
 
-/// The message of a panic would be lost with the other screen.
-fn restore_before_a_panic_is_told() {
-    let told = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let _ = disable_raw_mode();
-        let _ = execute!(stdout(), LeaveAlternateScreen, Show);
-        told(panic);
-    }));
+/// Leaves the terminal as it was.
+fn give_back() {
+    let _ = disable_raw_mode();
+    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
 }
 
 impl<W: Write> Screen<W> {
@@ -135,8 +133,7 @@ fn end_without_a_terminal(stop: &Stop) -> io::Result<()> {
             std::thread::sleep(GRACE);
             if let Some(signal) = stop.requested() {
                 std::thread::sleep(GRACE);
-                let _ = disable_raw_mode();
-                let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+                give_back();
                 std::process::exit(128 + i32::from(signal));
             }
         }

@@ -45,6 +45,8 @@ fn signals_end_a_run_in_order() {
             records[0]["floods"][0]["bytes"].as_u64().unwrap() > 0,
             "SIG{signal}: the flood is not recorded"
         );
+        let ages = &records[0]["jobs"][0]["flood_ages_ns"];
+        assert!(ages[0].as_u64().is_some_and(|ns| ns > 0), "SIG{signal}: the flood is older, got {ages}");
         assert!(ended.stdout.contains("IOPS"), "SIG{signal}: no report: {}", ended.stdout);
     }
 }

@@ -48,9 +48,20 @@ fn mistakes_at_the_screen_are_named() {
     }
 }
 
+/// A command with a screen, and what is on it.
+struct View {
+    command: &'static str,
+    shows: &'static str,
+}
+
+const TOP: View =
+    View { command: "top --source diskstats --no-syncs --interval=200ms", shows: "PROCESSES" };
+const LIVE: View =
+    View { command: "trace live --source diskstats --interval=200ms", shows: "source diskstats" };
+
 /// What a terminal of 80 by 24 is sent while somebody presses keys, and its settings before and after; `None` where there is
 /// no script(1) to make one.
-fn on_a_terminal(keys: &str, then: &str) -> Option<String> {
+fn on_a_terminal(view: &View, keys: &str, then: &str) -> Option<String> {
     if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
         _ = writeln!(std::io::stderr(), "not run: a terminal takes script(1)");
         return None;
@@ -58,12 +69,13 @@ fn on_a_terminal(keys: &str, then: &str) -> Option<String> {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
     let program = weir.command(folder.path(), &[]).get_program().to_string_lossy().into_owned();
     let line = format!(
-        "stty rows 24 cols 80; stty -g > before; {program} top {} & top=$!; {then}; wait $top; echo code=$?; stty -g > after",
-        COUNTERS.join(" ")
+        "stty rows 24 cols 80; stty -g > before; {program} {} < /dev/tty & view=$!; {then}; wait $view; echo code=$?; stty -g > after",
+        view.command
     );
     // Keys come when the screen is there; nothing waits for ever.
-    let there = "n=0; until grep -q PROCESSES sent || [ $n -gt 300 ]; do n=$((n+1)); sleep 0.1; done";
-    let line = line.replace("THERE", there);
+    let shows = view.shows;
+    let there = format!("n=0; until grep -q \"{shows}\" sent || [ $n -gt 300 ]; do n=$((n+1)); sleep 0.1; done");
+    let line = line.replace("THERE", &there);
     let feed = format!("{there}; printf '{keys}'; sleep 2");
     let line =
         format!("({feed}) | timeout 60 script -qec '{}' typescript > sent", line.replace('\'', "'\\''"));
@@ -82,13 +94,29 @@ fn on_a_terminal(keys: &str, then: &str) -> Option<String> {
 #[test]
 fn the_terminal_is_given_back_whatever_ends_the_screen() {
     for (keys, then, code) in
-        [("?q", ":", "code=0"), ("\\003", ":", "code=0"), ("", "THERE; kill -TERM $top", "code=143")]
+        [("?q", ":", "code=0"), ("\\003", ":", "code=0"), ("", "THERE; kill -TERM $view", "code=143")]
     {
-        let Some(sent) = on_a_terminal(keys, then) else { return };
+        let Some(sent) = on_a_terminal(&TOP, keys, then) else { return };
         assert!(sent.contains("\x1b[?1049h") && sent.contains("\x1b[?25l"), "{keys}: {sent:?}");
         let after = sent.rsplit("\x1b[?1049l").next().unwrap();
         assert!(after.contains("\x1b[?25h") && after.contains(code), "{keys}: {sent:?}");
         assert!(sent.contains("PROCESSES"), "{keys}: {sent:?}");
+    }
+}
+
+/// Keys that raise signals elsewhere, twice.
+#[test]
+fn a_live_trace_gives_the_terminal_back_too() {
+    for (keys, then, code) in [
+        ("q", ":", "code=0"),
+        ("\\003\\003", ":", "code=0"),
+        ("\\034", ":", "code=0"),
+        ("", "THERE; kill -TERM $view", "code=143"),
+    ] {
+        let Some(sent) = on_a_terminal(&LIVE, keys, then) else { return };
+        let after = sent.rsplit("\x1b[?1049l").next().unwrap();
+        assert!(sent.contains("\x1b[?1049h") && after.contains("Over "), "{keys}: {sent:?}");
+        assert!(after.contains(code), "{keys}: {sent:?}");
     }
 }
 

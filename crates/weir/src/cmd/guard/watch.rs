@@ -14,10 +14,12 @@ use crate::cli::guard::watch::Args;
 use crate::failure::Outcome;
 use crate::guard::socket;
 use crate::output::{print, print_exact};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, ends};
 
 /// How often keys and signals are looked at.
 const SLICE: Duration = Duration::from_millis(100);
+
+const ENDED: &str = "the guard has ended";
 
 /// What comes from the guard: `None` when it has ended.
 type Told = anyhow::Result<Option<State>>;
@@ -72,17 +74,15 @@ fn each(
         match told.recv_timeout(SLICE) {
             Ok(told) => match told? {
                 Some(state) => show(&state)?,
-                None => return ended(),
+                None => {
+                    say!("{ENDED}");
+                    return Ok(());
+                }
             },
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
     }
-    Ok(())
-}
-
-fn ended() -> anyhow::Result<()> {
-    say!("the guard has ended");
     Ok(())
 }
 
@@ -95,8 +95,8 @@ fn on_screen(told: &Receiver<Told>, stop: &Stop, end: Option<Instant>) -> anyhow
         None => Ok(()),
     };
     let ending = loop {
-        if matches!(terminal.key(Instant::now() + SLICE), Some(b'q' | b'Q')) || is_over(stop, end) {
-            break Ok(());
+        if ends(terminal.key(Instant::now() + SLICE)) || is_over(stop, end) {
+            break Ok(false);
         }
         let news = match told.try_recv() {
             Ok(Ok(Some(state))) => {
@@ -104,10 +104,10 @@ fn on_screen(told: &Receiver<Told>, stop: &Stop, end: Option<Instant>) -> anyhow
                 last = Some(state);
                 true
             }
-            Ok(Ok(None)) => break ended(),
+            Ok(Ok(None)) => break Ok(true),
             Ok(Err(error)) => break Err(error),
             Err(TryRecvError::Empty) => false,
-            Err(TryRecvError::Disconnected) => break Ok(()),
+            Err(TryRecvError::Disconnected) => break Ok(false),
         };
         let now = terminal.size();
         if news || now != size {
@@ -119,5 +119,9 @@ fn on_screen(told: &Receiver<Told>, stop: &Stop, end: Option<Instant>) -> anyhow
     if let Some(state) = last {
         print(&guard_watch::lines(&state, 0))?;
     }
-    ending
+    // Said on the other screen it would be lost.
+    if ending? {
+        say!("{ENDED}");
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use weir_report::text::trace_live::{self, About, Screen};
 use super::json;
 use crate::live::{Taken, View, Whole};
 use crate::output::{print, print_exact};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, ends};
 
 /// How often keys, signals and the terminal's size are looked at.
 const SLICE: Duration = Duration::from_millis(100);
@@ -98,7 +98,7 @@ impl View for Show {
                 }
             };
             drain()?;
-            if stop.requested().is_some() || matches!(key, Some(b'q' | b'Q')) {
+            if stop.requested().is_some() || ends(key) {
                 return Ok(false);
             }
         }
