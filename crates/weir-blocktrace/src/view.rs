@@ -10,6 +10,7 @@ use super::stage::Stage;
 use super::table::{Cell, StageTable};
 use weir_core::stats::Distribution;
 use weir_core::target::{DeviceLoad, DeviceNumber, Layer, MemoryLoad, Throttle};
+use weir_core::units::{megabytes_per_second, per_second};
 
 /// Where live figures come from, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,7 +169,8 @@ pub struct DeviceFrame {
     pub rows: Vec<Row>,
 }
 
-/// A cgroup's limit on a device, and what was done of it. An I/O that waits for a limit waits before Q: no stage holds it.
+/// A limit on a device that weir's own cgroup has or one above it, and what all cgroups did beside it. An I/O that waits for a limit
+/// waits before Q: no stage holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LimitUse {
     /// The cgroup.
@@ -182,6 +184,19 @@ pub struct LimitUse {
 }
 
 impl LimitUse {
+    /// In words. What the device did is no share of the limit: other cgroups' I/O is in it.
+    pub fn words(&self) -> String {
+        let kind = if self.what.starts_with('r') { "reads" } else { "writes" };
+        let rate = |rate: f64| match self.what.as_str() {
+            "rbps" | "wbps" => megabytes_per_second(rate),
+            _ => format!("{}/s", per_second(rate)),
+        };
+        let (cgroup, limit, done) = (&self.cgroup, rate(self.limit as f64), rate(self.done));
+        format!(
+            "the cgroup {cgroup}, weir's own or above it, limits {kind} to {limit} (all on the device: {done})"
+        )
+    }
+
     /// Rates of a device against the limits on it; targets of latency are no limits.
     fn of(device: &str, load: &DeviceLoad, throttles: &[Throttle]) -> Vec<LimitUse> {
         let done = |what: &str| match what {
@@ -215,6 +230,11 @@ impl DeviceFrame {
     /// The same with the limits among `throttles` that are on it.
     pub fn limited(self, throttles: &[Throttle]) -> DeviceFrame {
         DeviceFrame { limits: LimitUse::of(&self.name, &self.load, throttles), ..self }
+    }
+
+    /// The time of all its I/Os, or of its only class; absent without I/O.
+    pub fn total(&self) -> Option<Spread> {
+        self.row(Class::All).or(self.rows.first()).and_then(|row| row.total)
     }
 
     /// A class's row, where it had any I/O.
@@ -321,10 +341,14 @@ impl History {
     /// Takes in an interval.
     pub fn push(&mut self, frame: &Frame) {
         for device in &frame.devices {
-            let total = device.row(Class::All).or(device.rows.first()).and_then(|row| row.total);
+            self.devices.entry(device.number).or_default();
+        }
+        for (number, points) in &mut self.devices {
+            let device = frame.devices.iter().find(|device| device.number == *number);
+            let total = device.and_then(DeviceFrame::total);
             let latency_ns = total.map(|total| total.p99_ns.map_or(total.mean_ns, |p99_ns| p99_ns as f64));
-            let points = self.devices.entry(device.number).or_default();
-            points.push_back(Point { iops: device.iops(), latency_ns });
+            // A device that a frame does not have was idle in it.
+            points.push_back(Point { iops: device.map_or(0.0, DeviceFrame::iops), latency_ns });
             if points.len() > self.points_max {
                 points.pop_front();
             }
@@ -418,20 +442,38 @@ mod tests {
         let frame = frame.limited(&[throttle("sda"), throttle("sdb")]);
         let used: Vec<_> = frame.limits.iter().map(|l| (l.what.as_str(), l.limit, l.done)).collect();
         assert_eq!(used, [("wbps", 4_000_000, 2e6), ("wiops", 1500, 1490.0)]);
+        let words: Vec<String> = frame.limits.iter().map(LimitUse::words).collect();
+        let whose = "the cgroup /, weir's own or above it, limits writes to";
+        assert_eq!(
+            words,
+            [
+                format!("{whose} 4.00 MB/s (all on the device: 2.00 MB/s)"),
+                format!("{whose} 1,500/s (all on the device: 1,490/s)"),
+            ]
+        );
     }
 
     #[test]
     fn history_is_bounded_and_in_order() {
         let mut history = History::new(3);
+        let frame = |devices| Frame {
+            at_ns: 0,
+            length_ns: 1,
+            devices,
+            memory: MemoryLoad::default(),
+            lost: BTreeMap::new(),
+            cost: Cost::default(),
+        };
         for n in 0..5 {
             let load = DeviceLoad { reads_per_second: f64::from(n), ..DeviceLoad::default() };
-            let devices = vec![DeviceFrame::new(&device(), load, None, 1_000_000_000)];
-            let (lost, cost) = (BTreeMap::new(), Cost::default());
-            let memory = MemoryLoad::default();
-            history.push(&Frame { at_ns: 0, length_ns: 1, devices, memory, lost, cost });
+            history.push(&frame(vec![DeviceFrame::new(&device(), load, None, 1_000_000_000)]));
         }
-        let iops: Vec<f64> = history.of(device().number).map(|point| point.iops).collect();
-        assert_eq!(iops, [2.0, 3.0, 4.0]);
+        let iops = |history: &History| -> Vec<f64> {
+            history.of(device().number).map(|point| point.iops).collect()
+        };
+        assert_eq!(iops(&history), [2.0, 3.0, 4.0]);
+        history.push(&frame(Vec::new()));
+        assert_eq!(iops(&history), [3.0, 4.0, 0.0], "an idle device is not in the frame");
         assert_eq!(history.of(DeviceNumber::default()).count(), 0);
     }
 }

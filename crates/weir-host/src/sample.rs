@@ -54,6 +54,13 @@ impl Host {
 }
 
 impl Sample {
+    /// Takes over the counters of devices that this sample does not have.
+    pub fn adopt(&mut self, other: &Sample) {
+        for (name, counters) in &other.devices {
+            self.devices.entry(name.clone()).or_insert(*counters);
+        }
+    }
+
     /// The load between an earlier sample of the same target and this one; without devices that others took the place of.
     pub fn since(&self, earlier: &Sample) -> Load {
         let elapsed = self.at.duration_since(earlier.at);

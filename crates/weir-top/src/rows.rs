@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use weir_blocktrace::fsync::SlowSync;
-use weir_blocktrace::{Class, DeviceFrame};
+use weir_blocktrace::DeviceFrame;
 
 use crate::pane::Pane;
 use crate::sample::Process;
@@ -119,8 +119,7 @@ pub fn slow_id(slow: &SlowSync) -> String {
 
 /// The 99th percentile of a device's I/Os, or the mean where there is none, ns.
 pub fn tail_ns(device: &DeviceFrame) -> f64 {
-    let total = device.row(Class::All).or(device.rows.first()).and_then(|row| row.total);
-    total.map_or(0.0, |total| total.p99_ns.map_or(total.mean_ns, |ns| ns as f64))
+    device.total().map_or(0.0, |total| total.p99_ns.map_or(total.mean_ns, |ns| ns as f64))
 }
 
 pub fn devices<'a>(devices: &'a [DeviceFrame], choice: &Choice) -> Vec<&'a DeviceFrame> {

@@ -10,6 +10,9 @@ use weir_kernel::tracefs;
 
 use super::source::{Counted, Opened, Wanted, Watch};
 
+/// Devices that a remark names; a machine may have hundreds.
+const NAMED_MOST: usize = 4;
+
 fn numbers(wanted: &Wanted<'_>) -> Vec<DeviceNumber> {
     wanted.devices.iter().map(|device| device.number).collect()
 }
@@ -48,7 +51,9 @@ fn follows_bios(wanted: &Wanted<'_>, all: &[Layer]) -> (bool, Option<String>) {
     let without = |devices: &[Layer]| -> Option<String> {
         let names = devices.iter().filter(|device| !device.has_requests() && device.size_bytes > 0);
         let names: Vec<&str> = names.map(|device| device.name.as_str()).collect();
-        (!names.is_empty()).then(|| names.join(", "))
+        let (named, more) = names.split_at(names.len().min(NAMED_MOST));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        (!names.is_empty()).then(|| named.join(", ") + &more)
     };
     if wanted.detail {
         return (true, None);
@@ -169,11 +174,13 @@ mod tests {
         };
         let mapped = LayerKind::Dm { dm_name: "vg-db".into(), dm_type: "LVM".into() };
         let disk = || layer("sda", LayerKind::Disk, 1);
-        let all = [disk(), layer("dm-0", mapped, 1), layer("zram0", LayerKind::Memory, 0)];
+        let all = [disk(), layer("dm-0", mapped.clone(), 1), layer("zram0", LayerKind::Memory, 0)];
+        let many: Vec<Layer> = (0..40).map(|n| layer(&format!("dm-{n}"), mapped.clone(), 1)).collect();
         for (devices, detail, expected, said) in [
             (&all[..1], false, false, None),
             (&all[..2], false, true, Some("devices without requests: dm-0")),
             (&all[..2], true, true, None),
+            (&many, false, true, Some("devices without requests: dm-0, dm-1, dm-2, dm-3 and 36 more")),
             (&[], false, false, Some("not shown without --detail, because they have no requests: dm-0")),
         ] {
             let wanted = Wanted { devices, pids: Vec::new(), cgroup: None, slow: None, detail };

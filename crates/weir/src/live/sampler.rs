@@ -52,8 +52,11 @@ pub struct Sampler {
 
 impl Sampler {
     /// Begins now.
-    pub fn new(devices: Vec<Layer>, mut watch: Box<dyn Watch>) -> anyhow::Result<Sampler> {
-        let host = Host::live();
+    pub fn new(devices: Vec<Layer>, watch: Box<dyn Watch>) -> anyhow::Result<Sampler> {
+        Sampler::on(Host::live(), devices, watch)
+    }
+
+    fn on(host: Host, devices: Vec<Layer>, mut watch: Box<dyn Watch>) -> anyhow::Result<Sampler> {
         let chosen = !devices.is_empty();
         let names = host.device_names();
         let stack = if chosen { devices } else { host.devices() };
@@ -66,13 +69,16 @@ impl Sampler {
     /// What happened since the last call.
     pub fn take(&mut self) -> anyhow::Result<Taken> {
         self.look_for_new_devices();
-        let now = mark(&self.host, &self.facts, self.watch.as_mut())?;
+        let mut now = mark(&self.host, &self.facts, self.watch.as_mut())?;
         let (frame, table) = self.frame(&self.last, &now);
         if let Some(table) = &table {
             self.intervals.push(frame.at_ns, table);
         }
         let lost = now.counted.lost.clone();
         let pressure = now.sample.since(&self.last.sample).pressure;
+        // The whole time is that of devices that came later, too, and of those that left.
+        self.first.sample.adopt(&now.sample);
+        now.sample.adopt(&self.last.sample);
         self.last = now;
         Ok(Taken { frame, slow: self.watch.slow(), lost, pressure })
     }
@@ -93,8 +99,15 @@ impl Sampler {
     fn look_for_new_devices(&mut self) {
         let names = if self.chosen { return } else { self.host.device_names() };
         if names != self.names {
-            self.facts.stack = self.host.devices();
-            self.names = names;
+            let mut stack = self.host.devices();
+            // One that left stays for the whole time, unless another has its name or number.
+            let is_taken = |left: &&Layer| {
+                stack.iter().any(|device| device.name == left.name || device.number == left.number)
+            };
+            let left: Vec<Layer> =
+                self.facts.stack.iter().filter(|device| !is_taken(device)).cloned().collect();
+            stack.extend(left);
+            (self.facts.stack, self.names) = (stack, names);
         }
     }
 
@@ -152,5 +165,61 @@ fn cost(earlier: &Mark, later: &Mark, length_ns: u64) -> Cost {
     Cost {
         weir_cpu_share: share(earlier.cpu_ns, later.cpu_ns).unwrap_or(0.0),
         kernel_cpu_share: share(earlier.counted.kernel_ns, later.counted.kernel_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Counters alone.
+    struct Nothing;
+
+    impl Watch for Nothing {
+        fn counted(&mut self) -> anyhow::Result<Counted> {
+            Ok(Counted::default())
+        }
+    }
+
+    /// Devices, each with its reads so far.
+    fn set(root: &Path, devices: &[(u32, u64)]) {
+        let block = root.join("sys/class/block");
+        let _ = fs::remove_dir_all(&block);
+        let mut counters = String::new();
+        for (minor, reads) in devices {
+            let folder = block.join(format!("dm-{minor}"));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("dev"), format!("253:{minor}")).unwrap();
+            counters.push_str(&format!("253 {minor} dm-{minor} {reads} 0 {reads} 1 0 0 0 0 0 1 1\n"));
+        }
+        fs::create_dir_all(root.join("proc")).unwrap();
+        fs::write(root.join("proc/diskstats"), counters).unwrap();
+    }
+
+    #[test]
+    fn the_whole_time_has_devices_that_came_later_and_those_that_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        set(root, &[(0, 0), (1, 0)]);
+        let mut sampler = Sampler::on(Host::at(root), Vec::new(), Box::new(Nothing)).unwrap();
+        let mut active = |devices: &[(u32, u64)]| -> Vec<String> {
+            set(root, devices);
+            let frame = sampler.take().unwrap().frame;
+            frame.devices.into_iter().map(|device| device.name).collect()
+        };
+        assert_eq!(active(&[(0, 100), (1, 100)]), ["dm-0", "dm-1"]);
+        assert_eq!(active(&[(1, 100), (2, 50)]), [""; 0], "of one that came nothing is known yet");
+        assert_eq!(active(&[(1, 100), (2, 250)]), ["dm-2"]);
+        let whole = sampler.whole().frame;
+        let seconds = whole.length_ns as f64 / 1e9;
+        let reads = |device: &DeviceFrame| {
+            (device.name.clone(), (device.load.reads_per_second * seconds).round() as u64)
+        };
+        let reads: BTreeMap<String, u64> = whole.devices.iter().map(reads).collect();
+        let expected = [("dm-0", 100), ("dm-1", 100), ("dm-2", 200)];
+        assert_eq!(reads, expected.map(|(name, n)| (name.to_string(), n)).into());
     }
 }

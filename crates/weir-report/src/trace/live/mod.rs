@@ -5,12 +5,16 @@ pub(crate) mod table;
 use std::collections::{BTreeMap, VecDeque};
 
 use table::{duration, shown, stages, table};
-use weir_blocktrace::{DeviceFrame, Flags, Frame, History, Kind, Piece, Point, SlowIo, Source, Stage};
+use weir_blocktrace::{
+    DeviceFrame, Flags, Frame, History, Kind, LimitUse, Piece, Point, SlowIo, Source, Stage,
+};
 use weir_core::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
 
 /// Narrowest and lowest screen that is drawn; on a smaller terminal lines are cut.
 const COLUMNS_MIN: usize = 20;
 pub(crate) const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Lines that the foot may have on the lowest screen: a rule, the source, and that there is more.
+const FOOT_LEAST: usize = 3;
 /// Widest sparkline: a minute of seconds.
 const SPARKS_MAX: usize = 60;
 
@@ -48,7 +52,7 @@ pub struct Screen<'a> {
 pub fn screen(screen: &Screen<'_>, columns: usize, rows: usize) -> Vec<String> {
     let columns = columns.max(COLUMNS_MIN);
     let head = head(screen, columns);
-    let foot = foot(screen, columns);
+    let foot = foot(screen, columns, (rows / 3).max(FOOT_LEAST));
     let room = rows.saturating_sub(head.len() + foot.len());
     let mut lines = head;
     let devices = devices(screen, columns, room);
@@ -101,12 +105,16 @@ fn seconds(ns: u64) -> String {
     format!("{} s", ns as f64 / 1e9)
 }
 
-/// Source, cost, losses, and what cannot be seen.
-fn foot(screen: &Screen<'_>, columns: usize) -> Vec<String> {
+/// Source, cost, losses, and what cannot be seen, in at most so many lines.
+fn foot(screen: &Screen<'_>, columns: usize, most: usize) -> Vec<String> {
     let mut lines = vec!["─".repeat(columns)];
     let status = status(screen.about, screen.frame, screen.lost);
     for remark in std::iter::once(&status).chain(&screen.about.remarks) {
         lines.extend(crate::layout::wrap(remark, columns));
+    }
+    if lines.len() > most {
+        lines.truncate(most - 1);
+        lines.push("and more, which the summary at the end says".to_string());
     }
     lines
 }
@@ -164,35 +172,27 @@ fn block(device: &DeviceFrame, history: &History, columns: usize) -> Vec<String>
         lines
             .extend(crate::layout::wrap(&limits, columns.saturating_sub(4)).iter().map(|l| format!("  {l}")));
     }
-    if device.rows.is_empty() {
-        lines.push("  nothing finished in this interval".to_string());
-    } else {
-        lines.extend(table(&device.rows, columns));
-        lines.extend(stages(&device.rows, columns));
-    }
+    lines.extend(classes(device, columns));
     lines.extend(sparklines(device, history, columns));
     lines.push(String::new());
     lines
 }
 
-/// The limits on a device, how much of them was used, and where what they throttle waits.
+/// The classes of a device, or why it has none: the kernel counts I/Os that nobody follows, too.
+fn classes(device: &DeviceFrame, columns: usize) -> Vec<String> {
+    if device.rows.is_empty() {
+        let followed = device.iops() == 0.0;
+        let why = if followed { "nothing finished" } else { "its single I/Os are not followed here" };
+        return vec![format!("  {why}")];
+    }
+    table(&device.rows, columns).into_iter().chain(stages(&device.rows, columns)).collect()
+}
+
+/// The limits on a device, and where what they throttle waits.
 fn limits(device: &DeviceFrame) -> Option<String> {
-    let each = device.limits.iter().map(|limit| {
-        let (kind, rate) = match limit.what.as_str() {
-            "rbps" => ("reads", megabytes_per_second(limit.limit as f64)),
-            "wbps" => ("writes", megabytes_per_second(limit.limit as f64)),
-            "riops" => ("reads", format!("{}/s", grouped(limit.limit))),
-            _ => ("writes", format!("{}/s", grouped(limit.limit))),
-        };
-        let used = limit.done / (limit.limit as f64).max(1.0) * 100.0;
-        format!("{kind} to {rate} ({used:.0} % used)")
-    });
-    let each: Vec<String> = each.collect();
+    let each: Vec<String> = device.limits.iter().map(LimitUse::words).collect();
     (!each.is_empty()).then(|| {
-        format!(
-            "a cgroup limits {}; what waits for that waits before Q, and no stage holds it",
-            each.join(", ")
-        )
+        format!("{}; what waits for a limit waits before Q, and no stage holds it", each.join("; "))
     })
 }
 
@@ -353,9 +353,7 @@ pub fn summary(about: &About, frame: &Frame, columns: usize) -> String {
         for text in limits(device).iter().flat_map(|text| crate::layout::wrap(text, columns - 2)) {
             out.push_str(&format!("  {text}\n"));
         }
-        let mut rows = table(&device.rows, columns);
-        rows.extend(stages(&device.rows, columns));
-        rows.iter().for_each(|line| {
+        classes(device, columns).iter().for_each(|line| {
             out.push_str(line.trim_end());
             out.push('\n');
         });
@@ -377,7 +375,57 @@ pub fn summary(about: &About, frame: &Frame, columns: usize) -> String {
 mod tests {
     use super::*;
     use weir_blocktrace::Cost;
-    use weir_core::target::MemoryLoad;
+    use weir_core::target::{DeviceLoad, DeviceNumber, MemoryLoad};
+
+    /// A screen of these devices, by counters that nobody's I/Os stand behind.
+    fn drawn(devices: &[(u32, f64)], remarks: &[String], rows: usize) -> String {
+        let device = |(minor, iops): &(u32, f64)| DeviceFrame {
+            number: DeviceNumber { major: 253, minor: *minor },
+            name: format!("dm-{minor}"),
+            load: DeviceLoad { reads_per_second: *iops, ..DeviceLoad::default() },
+            limits: Vec::new(),
+            rows: Vec::new(),
+        };
+        let frame = Frame {
+            at_ns: 0,
+            length_ns: 1,
+            devices: devices.iter().map(device).collect(),
+            memory: MemoryLoad::default(),
+            lost: BTreeMap::new(),
+            cost: Cost::default(),
+        };
+        let about = About {
+            source: Source::Bpf,
+            how: "requests from their G; 2 hooks".to_string(),
+            remarks: remarks.to_vec(),
+            interval: Nanos(1_000_000_000),
+            slow: None,
+        };
+        let (history, slow, lost) = (History::new(2), VecDeque::new(), BTreeMap::new());
+        let lines =
+            screen(&Screen { about: &about, frame: &frame, history: &history, slow: &slow, lost: &lost }, 80, rows);
+        assert!(lines.len() == rows && lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+        lines.join("\n")
+    }
+
+    #[test]
+    fn remarks_leave_the_screen_to_devices() {
+        let remarks = ["not shown: ".to_string() + &["dm-0"; 400].join(", ")];
+        for (rows, seen) in [(24, 4), (10, 1)] {
+            let text = drawn(&[(0, 5.0), (1, 4.0), (2, 3.0), (3, 2.0)], &remarks, rows);
+            let devices = text.lines().filter(|line| line.contains(" IOPS ")).count();
+            assert_eq!(devices, seen, "{text}");
+            assert!(text.contains("source bpf") && text.contains("and more, which the summary"), "{text}");
+        }
+        assert!(!drawn(&[(0, 5.0)], &[], 24).contains("and more"));
+    }
+
+    #[test]
+    fn what_is_counted_and_not_followed_did_not_finish_nothing() {
+        let text = drawn(&[(0, 5000.0), (1, 0.0)], &[], 24);
+        assert_eq!(text.matches("its single I/Os are not followed here").count(), 1, "{text}");
+        assert_eq!(text.matches("nothing finished").count(), 1, "{text}");
+    }
 
     #[test]
     fn what_the_kernel_s_sums_do_not_know_is_not_told_as_nothing() {
