@@ -1,7 +1,6 @@
 //! What is shown on stderr while something takes time: one line that renews itself on a terminal, a plain line now
 //! and then elsewhere.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,7 +9,7 @@ use weir_core::result::record::Class;
 use weir_core::units::{Bytes, Nanos, per_second, significant};
 use weir_io::runner::{Observer, Tick};
 
-/// Where stderr is no terminal, a line this often.
+/// Where no line renews itself, one this often.
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 /// An operation in flight for longer than this is worth a word.
 pub const STALL_NS: u64 = 500_000_000;
@@ -24,14 +23,12 @@ pub struct Progress {
 impl Progress {
     /// Nothing shown yet.
     pub fn new() -> Progress {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            bar.set_style(
-                ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            bar
-        });
-        Progress { bar, last: Instant::now() }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(
+            ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        // Elsewhere, and on a terminal whose TERM is `dumb` or not set, it would draw nothing.
+        Progress { bar: (!bar.is_hidden()).then_some(bar), last: Instant::now() }
     }
 
     /// Shows a line, if it is time for one.
@@ -67,18 +64,17 @@ impl Progress {
 /// A line of progress over steps: on a terminal it renews itself, elsewhere each step is a plain line of its own.
 pub struct StepLine {
     line: Progress,
-    terminal: bool,
 }
 
 impl StepLine {
     /// Nothing shown yet.
     pub fn new() -> StepLine {
-        StepLine { line: Progress::new(), terminal: std::io::stderr().is_terminal() }
+        StepLine { line: Progress::new() }
     }
 
     /// A step begins.
     pub fn begin(&mut self, text: &str) {
-        if self.terminal {
+        if self.line.bar.is_some() {
             self.line.show(text);
         } else {
             say!("weir: {text}");
@@ -87,7 +83,7 @@ impl StepLine {
 
     /// The current step with more about it; only a terminal shows it.
     pub fn renew(&mut self, text: &str) {
-        if self.terminal {
+        if self.line.bar.is_some() {
             self.line.show(text);
         }
     }
@@ -96,7 +92,7 @@ impl StepLine {
     pub fn say(&mut self, sentence: &str) {
         self.line.clear();
         say!("weir: {sentence}");
-        if self.terminal {
+        if self.line.bar.is_some() {
             self.line = Progress::new();
         }
     }

@@ -55,10 +55,6 @@ impl Recorded {
     /// Samples that the screen asks for; what cannot be read is not there.
     pub fn fetch(&mut self, wish: Wish) -> Vec<Sample> {
         let spans = self.spans();
-        let fits = |sample: &Sample| match wish {
-            Wish::Before(ms) => sample.at_ms <= ms,
-            Wish::After(ms) => sample.at_ms > ms,
-        };
         // Over times of which there is no file.
         let near = match wish {
             Wish::Before(ms) => {
@@ -71,14 +67,16 @@ impl Recorded {
         let Some(near_ms) = near else { return Vec::new() };
         let mut stretch_ms = STRETCH_MS;
         loop {
-            let (before_ms, after_ms) = match wish {
-                Wish::Before(_) => (stretch_ms, 0),
-                // An interval that ends after then may have begun before.
-                Wish::After(_) => (STRETCH_MS, stretch_ms),
+            let (since_ms, until_ms) = match wish {
+                Wish::Before(_) => (near_ms.saturating_sub(stretch_ms), near_ms),
+                Wish::After(_) => (near_ms, near_ms.saturating_add(stretch_ms)),
             };
-            let (since_ms, until_ms) = (near_ms.saturating_sub(before_ms), near_ms.saturating_add(after_ms));
-            let mut found = self.read(since_ms, until_ms);
-            found.retain(fits);
+            // What ends in the stretch may have begun before it: an interval, or a slow sync.
+            let mut found = self.read(since_ms.saturating_sub(STRETCH_MS), until_ms);
+            found.retain(|sample| match wish {
+                Wish::Before(ms) => sample.at_ms <= ms && sample.at_ms > since_ms,
+                Wish::After(ms) => sample.at_ms > ms,
+            });
             let is_left = |(begin_ms, end_ms): &(i64, i64)| match wish {
                 Wish::Before(_) => *begin_ms < since_ms,
                 Wish::After(_) => *end_ms > until_ms,

@@ -146,7 +146,7 @@ pub fn processes(slot: &Slot, span_ms: i64) -> Vec<Process> {
     users.into_iter().map(process).collect()
 }
 
-/// All syncs of an interval; `None` where none was recorded, which is also so where they were not seen.
+/// All syncs of an interval; `None` where none was recorded: that there was none, or that they were not seen.
 pub fn syncs(slot: &Slot, span_ms: i64) -> Option<Syncs> {
     let mut all = UserSlot::default();
     for user in slot.users.values() {

@@ -134,6 +134,27 @@ fn intervals_are_fetched_on_both_sides_of_a_time_over_what_is_missing() {
 }
 
 #[test]
+fn a_slow_sync_that_began_before_what_is_fetched_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("archive");
+    let mut recorded = recorded(&archive, 0..100);
+    let slow = Event {
+        ts_ms: BEGIN_MS + 40 * SPAN_MS - 1_000,
+        kind: "slow_sync".into(),
+        comm: "postgres".into(),
+        took_ns: 2_000_000_000,
+        ..Event::default()
+    };
+    let journal = archive.join(Name::Journal { begin_s: BEGIN_MS / 1000 }.to_string());
+    let lines = [fs::read(&journal).unwrap(), frame(&[Event::batch(&[slow])]).unwrap()].concat();
+    fs::write(journal, lines).unwrap();
+    let samples = recorded.fetch(Wish::Before(BEGIN_MS + 100 * SPAN_MS));
+    assert_eq!(numbers(&samples), (40..100).collect::<Vec<_>>());
+    let processes: Vec<&str> = samples[0].slow.iter().map(|slow| slow.process.comm.as_str()).collect();
+    assert_eq!(processes, ["postgres", "mariadbd"]);
+}
+
+#[test]
 fn an_interval_is_shown_as_one_that_was_watched() {
     let folder = tempfile::tempdir().unwrap();
     let mut recorded = recorded(&folder.path().join("archive"), 0..1);
