@@ -468,9 +468,8 @@ mod tests {
             let load = DeviceLoad { reads_per_second: f64::from(n), ..DeviceLoad::default() };
             history.push(&frame(vec![DeviceFrame::new(&device(), load, None, 1_000_000_000)]));
         }
-        let iops = |history: &History| -> Vec<f64> {
-            history.of(device().number).map(|point| point.iops).collect()
-        };
+        let iops =
+            |history: &History| -> Vec<f64> { history.of(device().number).map(|point| point.iops).collect() };
         assert_eq!(iops(&history), [2.0, 3.0, 4.0]);
         history.push(&frame(Vec::new()));
         assert_eq!(iops(&history), [3.0, 4.0, 0.0], "an idle device is not in the frame");

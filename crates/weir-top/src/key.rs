@@ -50,7 +50,7 @@ pub enum Action {
     Pane(i8),
     /// Selects this pane.
     To(Pane),
-    /// Selects a row further down, or up.
+    /// Selects a row further down, or up; in details and help, scrolls.
     Row(i32),
     /// Shows all that is known of the selected row.
     Open,
@@ -90,7 +90,7 @@ pub const HELP: [(&str, &str); 14] = [
     ("q, Ctrl-C", "end"),
     ("?", "these keys, and what cannot be seen here"),
     ("Tab, 1 2 3 4", "next pane; devices, classes, processes, slow syncs"),
-    ("Up Down, k j", "select a row; PgUp and PgDn go further, g to the first"),
+    ("Up Down, k j", "select a row, or scroll; PgUp, PgDn go further, g to the first"),
     ("Enter", "all that is known of the row; Esc goes back"),
     ("z", "the pane alone on the screen; again: all of them"),
     ("Left Right", "step back and forward in time, before this screen's start too"),

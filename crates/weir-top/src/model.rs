@@ -57,6 +57,8 @@ pub struct Model {
     pub help: bool,
     /// Whether a filter is typed.
     pub typing: bool,
+    /// Lines of details or help that have been scrolled past.
+    pub scrolled: usize,
     asked: Option<Asked>,
     choices: [Choice; 4],
 }
@@ -71,6 +73,7 @@ impl Model {
             view: View::Overview,
             help: false,
             typing: false,
+            scrolled: 0,
             asked: None,
             choices: Default::default(),
         }
@@ -151,17 +154,20 @@ impl Model {
     fn act(&mut self, action: Action) -> Flow {
         match action {
             Action::Quit => return Flow::Break(()),
-            Action::Help => self.help = !self.help,
+            Action::Help => (self.help, self.scrolled) = (!self.help, 0),
             Action::Back => self.back(),
             Action::Pane(by) => {
                 let next = (self.pane as i8 + by).rem_euclid(Pane::ALL.len() as i8);
                 self.show(Pane::ALL[next as usize]);
             }
             Action::To(pane) => self.show(pane),
+            Action::Row(by) if self.help || self.view == View::Details => {
+                self.scrolled = self.scrolled.saturating_add_signed(by as isize);
+            }
             Action::Row(by) => self.select(by),
             Action::Open if self.count(self.pane) > 0 => {
                 self.select(0);
-                self.view = View::Details;
+                (self.view, self.scrolled) = (View::Details, 0);
             }
             Action::Open => {}
             Action::Zoom if self.view == View::Zoomed => self.view = View::Overview,
@@ -196,7 +202,7 @@ impl Model {
             self.typing = false;
             self.choice_mut().filter.clear();
         } else if self.help {
-            self.help = false;
+            (self.help, self.scrolled) = (false, 0);
         } else if self.view != View::Overview {
             self.view = View::Overview;
         } else {
@@ -262,7 +268,8 @@ impl Model {
         let filter = &self.choice(Pane::Classes).filter;
         // Of one kind alone, the sum says nothing more.
         let shown = |row: &&Row| {
-            (several || row.class != Class::All || rows.len() == 1) && rows::holds(row.class.name(), filter)
+            (several || row.class != Class::All || rows.len() == 1)
+                && rows::holds(&rows::class_name(row.class), filter)
         };
         rows.iter().filter(shown).collect()
     }
@@ -284,7 +291,15 @@ impl Model {
     pub fn slow(&self) -> Vec<(&str, &SlowSync)> {
         let samples = self.history.back().take(SLOW_SAMPLES);
         let slow = samples.flat_map(|sample| sample.slow.iter().map(|slow| (sample.clock.as_str(), slow)));
-        rows::slow(slow.collect(), self.choice(Pane::Slow))
+        rows::slow(slow.collect(), self.choice(Pane::Slow), |slow| self.device_name(slow))
+    }
+
+    /// The name of a slow sync's device; its number where no sample up to the shown one has it.
+    pub fn device_name(&self, slow: &SlowSync) -> String {
+        let Some(number) = slow.device else { return "-".to_string() };
+        let mut devices = self.history.back().flat_map(|sample| &sample.frame.devices);
+        let known = devices.find(|frame| frame.number == number);
+        known.map_or_else(|| number.to_string(), |frame| frame.name.clone())
     }
 
     /// The selected slow sync.

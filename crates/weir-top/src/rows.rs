@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use weir_blocktrace::fsync::SlowSync;
-use weir_blocktrace::DeviceFrame;
+use weir_blocktrace::{Class, DeviceFrame};
 
 use crate::pane::Pane;
 use crate::sample::Process;
@@ -102,6 +102,11 @@ pub fn holds(name: &str, filter: &str) -> bool {
     filter.is_empty() || name.to_lowercase().contains(&filter.to_lowercase())
 }
 
+/// A class as it is shown.
+pub fn class_name(class: Class) -> String {
+    class.name().replace('_', " ")
+}
+
 /// What distinguishes a process from others.
 pub fn id(process: &Process) -> String {
     match (process.pid, &process.unit) {
@@ -165,13 +170,17 @@ pub fn processes<'a>(processes: &'a [Process], length_ns: u64, choice: &Choice) 
     found
 }
 
-pub fn slow<'a>(mut found: Vec<(&'a str, &'a SlowSync)>, choice: &Choice) -> Vec<(&'a str, &'a SlowSync)> {
+pub fn slow<'a>(
+    mut found: Vec<(&'a str, &'a SlowSync)>,
+    choice: &Choice,
+    device_name: impl Fn(&SlowSync) -> String,
+) -> Vec<(&'a str, &'a SlowSync)> {
     let fits = |slow: &SlowSync| {
-        let device = slow.device.map(|device| device.to_string()).unwrap_or_default();
+        let device = device_name(slow);
         let pid = slow.process.pid.map(|pid| pid.to_string()).unwrap_or_default();
         [&slow.process.comm, &device, &pid].iter().any(|text| holds(text, &choice.filter))
     };
-    found.retain(|(_, slow)| fits(slow));
+    found.retain(|(_, slow)| choice.filter.is_empty() || fits(slow));
     let by = rank(Pane::Slow, choice);
     let end = |slow: &SlowSync| slow.start_ns.saturating_add(slow.took_ns);
     sort(

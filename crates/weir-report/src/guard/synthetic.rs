@@ -47,6 +47,7 @@ fn second(at: u64) -> Second {
         private_dirty_bytes: None,
         private_pace: None,
         holding: flood,
+        of_cgroup: false,
     }
 }
 

@@ -7,20 +7,18 @@ use weir_blocktrace::fsync::{Anatomy, Way};
 use weir_blocktrace::{DeviceFrame, Stage};
 
 use super::figures::{bar, duration, duration_of, megabytes, percent, rate, spark};
-use super::panes::{anatomy_of, device_name};
-use super::table::{cells, put};
+use super::panes::anatomy_of;
+use super::table::{Line, scrolled, wrapped};
 use super::theme::Look;
 use crate::model::Model;
 use crate::pane::Pane;
+use crate::rows::class_name;
 use crate::sample::Process;
 
 /// Cells of a bar.
 const BAR: usize = 20;
 /// Points of a sparkline.
 const POINTS: usize = 120;
-
-/// A line: pieces of text, each with its style.
-type Line = Vec<(String, Style)>;
 
 /// Draws what the selected pane's selected row holds.
 pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
@@ -37,19 +35,13 @@ pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
                     duration(slow.took_ns as f64)
                 ),
             )];
-            lines.push(plain(format!("thread {}, on {}, until {clock}", slow.tid, device_name(model, slow))));
+            lines.push(plain(format!("thread {}, on {}, until {clock}", slow.tid, model.device_name(slow))));
             lines.extend(anatomy(look, &anatomy_of(slow)));
             lines
         }),
     };
     let lines = lines.unwrap_or_else(|| vec![plain("it is not in this sample".to_string())]);
-    for (nth, line) in lines.iter().take(area.height.into()).enumerate() {
-        let mut x = area.x;
-        for (text, style) in line {
-            put(buffer, x, area.y + nth as u16, area.right().saturating_sub(x), text, *style, false);
-            x = x.saturating_add(cells(text) as u16).min(area.right());
-        }
-    }
+    scrolled(&lines, model.scrolled, look, area, buffer);
 }
 
 fn plain(text: String) -> Line {
@@ -75,16 +67,7 @@ fn device(model: &Model, look: Look, frame: &DeviceFrame, width: u16) -> Vec<Lin
         rate(load.queue_mean),
         load.in_flight
     )));
-    for limit in &frame.limits {
-        let used = limit.done / (limit.limit as f64).max(1.0);
-        lines.push(plain(format!(
-            "cgroup {} limits {} to {}: {} used",
-            limit.cgroup,
-            limit.what,
-            limit.limit,
-            percent(used)
-        )));
-    }
+    lines.extend(frame.limits.iter().flat_map(|limit| wrapped(&limit.words(), width)).map(plain));
     let points = model.history.points(frame.number, POINTS.min(usize::from(width.saturating_sub(10))));
     let latency: Vec<Option<f64>> =
         points.iter().map(|point| point.and_then(|point| point.latency_ns)).collect();
@@ -104,7 +87,7 @@ fn device(model: &Model, look: Look, frame: &DeviceFrame, width: u16) -> Vec<Lin
                 duration_of(total.max_ns)
             )
         });
-        let name = row.class.name().replace('_', " ");
+        let name = class_name(row.class);
         lines.push(heading(look, &format!("{name}, {}/s{errors}{total}", rate(row.iops))));
         let whole = row.total.map_or(1.0, |total| total.mean_ns.max(1.0));
         lines.extend(row.stages.iter().map(|(stage, spread)| {

@@ -84,6 +84,8 @@ fn machine(sample: &Sample, look: Look, area: Rect, buffer: &mut Buffer) {
             let text = format!("syncs {}/s p99 {}{waiting}", rate(syncs.per_second), duration_of(p99));
             parts.push((text, style));
         }
+        // A recorder writes down neither that there was none nor that it saw none.
+        None if sample.is_recorded => parts.push(("no sync was recorded".to_string(), look.faint())),
         None => parts.push(("syncs are not seen".to_string(), look.faint())),
     }
     if let Some(io) = sample.pressure.get("io") {

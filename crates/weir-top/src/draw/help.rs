@@ -4,26 +4,20 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
 use super::figures::duration;
-use super::table::{put, wrapped};
+use super::table::{Line, scrolled, wrapped};
 use super::theme::Look;
 use crate::key::HELP;
 use crate::model::Model;
 
 /// Cells of a key's name.
-const KEYS: u16 = 16;
+const KEYS: usize = 16;
 
 /// Draws over all panes.
 pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
-    let mut y = area.y;
-    for (keys, what) in HELP {
-        if y >= area.bottom() {
-            return;
-        }
-        put(buffer, area.x, y, KEYS.min(area.width), keys, look.title(false), false);
-        let x = area.x + KEYS + 1;
-        put(buffer, x, y, area.right().saturating_sub(x), what, look.plain(), false);
-        y += 1;
-    }
+    let keys = HELP.iter().map(|(keys, what)| {
+        vec![(format!("{keys:<KEYS$} "), look.title(false)), ((*what).to_string(), look.plain())]
+    });
+    let mut lines: Vec<Line> = keys.collect();
     let kept = model.history.len() as u64 * model.about.interval_ns;
     let waiting =
         "waiting: threads inside a sync, of 100 % each; what a process writes may reach the device later";
@@ -32,12 +26,7 @@ pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
         waiting.to_string(),
     ];
     for remark in facts.iter().chain(&model.about.remarks) {
-        for line in wrapped(remark, area.width) {
-            if y >= area.bottom() {
-                return;
-            }
-            put(buffer, area.x, y, area.width, &line, look.faint(), false);
-            y += 1;
-        }
+        lines.extend(wrapped(remark, area.width).into_iter().map(|line| vec![(line, look.faint())]));
     }
+    scrolled(&lines, model.scrolled, look, area, buffer);
 }

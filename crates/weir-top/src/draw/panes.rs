@@ -7,16 +7,15 @@ use weir_blocktrace::{DeviceFrame, Row};
 
 use super::figures::{duration, duration_of, megabytes, percent, rate, spark};
 use super::head::waits_for;
-use super::table::{Cell, Column, ground, heads, put, row};
+use super::table::{Cell, Column, ground, heads, more, put, row};
 use super::theme::Look;
-use crate::model::Model;
+use crate::model::{Model, View};
 use crate::pane::Pane;
+use crate::rows::class_name;
 use crate::sample::Process;
 
 /// Points of a sparkline.
 const POINTS: u16 = 60;
-/// The place of a device's median among its cells.
-const MEDIAN: usize = 5;
 /// %util from which a device is worth a second look.
 const BUSY: f64 = 90.0;
 
@@ -140,6 +139,11 @@ fn pane_in(model: &Model, look: Look, pane: Pane, area: Rect, buffer: &mut Buffe
     let head = Rect { height: 1, ..area };
     let columns = columns(model, pane);
     heads(columns, look.title(is_in_focus), head, buffer);
+    // Behind the pane's own name, where no other head stands.
+    let behind = area.x + columns[0].name.len() as u16;
+    if !model.choice(pane).filter.is_empty() {
+        put(buffer, behind, area.y, 1, "/", look.loud(), false);
+    }
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
     if body.height == 0 {
         return;
@@ -161,24 +165,25 @@ fn pane_in(model: &Model, look: Look, pane: Pane, area: Rect, buffer: &mut Buffe
     }
     let hidden = names.len().saturating_sub(first + height);
     if hidden > 0 {
-        // Behind the pane's own name, where no other head stands.
-        let text = if hidden > 99 { ">99".to_string() } else { format!("+{hidden}") };
-        let x = area.x + columns[0].name.len() as u16 + 1;
-        put(buffer, x, area.y, 3, &text, look.faint(), false);
+        put(buffer, behind + 1, area.y, 3, &more(hidden), look.faint(), false);
     }
 }
 
-/// Whether the shown sample's source knows more than means.
-fn has_quantiles(model: &Model) -> bool {
-    let Some(sample) = model.history.shown() else { return true };
-    let mut totals = sample.frame.devices.iter().flat_map(|device| &device.rows).filter_map(|row| row.total);
-    totals.next().is_none_or(|total| total.p50_ns.is_some())
+/// Whether more than means is known of what a pane shows. One device may have quantiles beside others that counters alone know.
+fn has_quantiles(model: &Model, pane: Pane) -> bool {
+    let devices = match pane {
+        Pane::Classes => model.device().into_iter().collect(),
+        _ => model.devices(),
+    };
+    let totals = devices.into_iter().flat_map(|device| &device.rows).filter_map(|row| row.total);
+    let quantiles: Vec<bool> = totals.map(|total| total.p50_ns.is_some()).collect();
+    quantiles.is_empty() || quantiles.contains(&true)
 }
 
 fn columns(model: &Model, pane: Pane) -> &'static [Column] {
     match pane {
-        Pane::Devices if !has_quantiles(model) => &DEVICES_OF_MEANS,
-        Pane::Classes if !has_quantiles(model) => &CLASSES_OF_MEANS,
+        Pane::Devices if !has_quantiles(model, pane) => &DEVICES_OF_MEANS,
+        Pane::Classes if !has_quantiles(model, pane) => &CLASSES_OF_MEANS,
         Pane::Devices => &DEVICES,
         Pane::Classes => &CLASSES,
         Pane::Processes => &PROCESSES,
@@ -190,13 +195,25 @@ fn columns(model: &Model, pane: Pane) -> &'static [Column] {
 fn nothing(model: &Model, pane: Pane) -> String {
     let filter = &model.choice(pane).filter;
     if !filter.is_empty() {
-        return format!("nothing here is called `{filter}`; Esc removes the filter");
+        // Elsewhere Esc does something else first.
+        let is_next = pane == model.pane && model.view == View::Overview;
+        let way = if is_next { "; Esc removes the filter" } else { "" };
+        return format!("nothing here is called `{filter}`{way}");
     }
+    let shown = model.history.shown();
     match pane {
         Pane::Devices => "no device did any I/O".to_string(),
+        Pane::Classes
+            if model.device().is_some_and(|device| device.rows.is_empty() && device.iops() > 0.0) =>
+        {
+            "its single I/Os are not followed here; ? says why".to_string()
+        }
         Pane::Classes => "nothing finished".to_string(),
         Pane::Processes => "no process read, wrote or synced".to_string(),
-        Pane::Slow if model.history.shown().is_some_and(|sample| sample.syncs.is_none()) => {
+        Pane::Slow if shown.is_some_and(|sample| sample.syncs.is_none() && sample.is_recorded) => {
+            "no sync was recorded".to_string()
+        }
+        Pane::Slow if shown.is_some_and(|sample| sample.syncs.is_none()) => {
             "syncs are not seen here; ? says why".to_string()
         }
         Pane::Slow => format!("none of {} or longer", duration(model.about.slow_ns as f64)),
@@ -206,11 +223,12 @@ fn nothing(model: &Model, pane: Pane) -> String {
 fn rows(model: &Model, look: Look, pane: Pane, first: usize, count: usize) -> Vec<Vec<Cell>> {
     match pane {
         Pane::Devices => {
+            let has_quantiles = has_quantiles(model, pane);
             let devices = model.devices().into_iter().skip(first).take(count);
-            devices.map(|frame| device(model, look, frame)).collect()
+            devices.map(|frame| device(model, look, frame, has_quantiles)).collect()
         }
         Pane::Classes => {
-            let cells = if has_quantiles(model) { class } else { class_of_means };
+            let cells = if has_quantiles(model, pane) { class } else { class_of_means };
             model.classes().into_iter().skip(first).take(count).map(cells).collect()
         }
         Pane::Processes => {
@@ -225,12 +243,15 @@ fn rows(model: &Model, look: Look, pane: Pane, first: usize, count: usize) -> Ve
     }
 }
 
-fn device(model: &Model, look: Look, frame: &DeviceFrame) -> Vec<Cell> {
-    let total = frame.row(weir_blocktrace::Class::All).or(frame.rows.first()).and_then(|row| row.total);
+fn device(model: &Model, look: Look, frame: &DeviceFrame, has_quantiles: bool) -> Vec<Cell> {
+    let total = frame.total();
     let points = model.history.points(frame.number, POINTS.into());
     let latency: Vec<Option<f64>> =
         points.iter().map(|point| point.and_then(|point| point.latency_ns)).collect();
-    let tail = total.map(|total| total.p99_ns.unwrap_or(total.mean_ns as u64));
+    let times = match has_quantiles {
+        true => vec![total.and_then(|total| total.p50_ns), total.and_then(|total| total.p99_ns)],
+        false => vec![total.map(|total| total.mean_ns as u64)],
+    };
     let busy = frame.load.util_percent;
     let mut cells = vec![
         Cell::plain(&frame.name),
@@ -238,20 +259,16 @@ fn device(model: &Model, look: Look, frame: &DeviceFrame) -> Vec<Cell> {
         Cell::plain(megabytes(frame.bytes_per_second())),
         Cell::styled(percent(busy / 100.0), if busy >= BUSY { look.loud() } else { look.plain() }),
         Cell::plain(rate(frame.load.queue_mean)),
-        Cell::plain(duration_of(total.and_then(|total| total.p50_ns))),
-        Cell::plain(duration_of(tail)),
-        Cell::styled(spark(&latency), look.bar()),
     ];
-    if !has_quantiles(model) {
-        cells.remove(MEDIAN);
-    }
+    cells.extend(times.into_iter().map(|ns| Cell::plain(duration_of(ns))));
+    cells.push(Cell::styled(spark(&latency), look.bar()));
     cells
 }
 
 fn class_of_means(row: &Row) -> Vec<Cell> {
     let mean = row.total.map(|total| total.mean_ns as u64);
     vec![
-        Cell::plain(row.class.name().replace('_', " ")),
+        Cell::plain(class_name(row.class)),
         Cell::plain(rate(row.iops)),
         Cell::plain(megabytes(row.bytes_per_second)),
         Cell::plain(duration_of(mean)),
@@ -263,7 +280,7 @@ fn class(row: &Row) -> Vec<Cell> {
     let mean =
         |spread: Option<weir_blocktrace::Spread>| duration_of(spread.map(|spread| spread.mean_ns as u64));
     vec![
-        Cell::plain(row.class.name().replace('_', " ")),
+        Cell::plain(class_name(row.class)),
         Cell::plain(rate(row.iops)),
         Cell::plain(megabytes(row.bytes_per_second)),
         Cell::plain(mean(total)),
@@ -302,17 +319,9 @@ fn slow_sync(model: &Model, clock: &str, slow: &SlowSync) -> Vec<Cell> {
         Cell::plain(duration(slow.took_ns as f64)),
         Cell::plain(slow.call.name()),
         Cell::plain(format!("{}{pid}", slow.process.comm)),
-        Cell::plain(device_name(model, slow)),
+        Cell::plain(model.device_name(slow)),
         Cell::plain(waits_for(&anatomy_of(slow))),
     ]
-}
-
-/// The name of a slow sync's device; its number where the shown sample does not have it.
-pub fn device_name(model: &Model, slow: &SlowSync) -> String {
-    let Some(number) = slow.device else { return "-".to_string() };
-    let known =
-        model.history.back().flat_map(|sample| &sample.frame.devices).find(|frame| frame.number == number);
-    known.map_or_else(|| number.to_string(), |frame| frame.name.clone())
 }
 
 /// A slow sync in the form of many.

@@ -134,6 +134,32 @@ pub fn cells(text: &str) -> usize {
     ratatui_core::text::Span::raw(text).width()
 }
 
+/// How many more there are, in three cells.
+pub fn more(hidden: usize) -> String {
+    if hidden > 99 { ">99".to_string() } else { format!("+{hidden}") }
+}
+
+/// A line: pieces of text, each with its style.
+pub type Line = Vec<(String, Style)>;
+
+/// Draws lines from the one on that has been scrolled to, and how many of them follow at the lower edge.
+pub fn scrolled(lines: &[Line], first: usize, look: Look, area: Rect, buffer: &mut Buffer) {
+    let height = usize::from(area.height);
+    let first = first.min(lines.len().saturating_sub(height));
+    for (y, line) in (area.y..area.bottom()).zip(&lines[first..]) {
+        let mut x = area.x;
+        for (text, style) in line {
+            put(buffer, x, y, area.right().saturating_sub(x), text, *style, false);
+            x = x.saturating_add(cells(text) as u16).min(area.right());
+        }
+    }
+    let hidden = lines.len().saturating_sub(first + height);
+    if hidden > 0 {
+        let text = format!(" {}", more(hidden));
+        put(buffer, area.right().saturating_sub(4), area.bottom() - 1, 4, &text, look.faint(), true);
+    }
+}
+
 /// Lines of a text, none longer than so many cells.
 pub fn wrapped(text: &str, width: u16) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -6,6 +6,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
 use ratatui_core::terminal::Terminal;
+use weir_blocktrace::DeviceFrame;
 use weir_core::printable;
 
 use super::{Archive, model, sample};
@@ -137,17 +138,26 @@ fn what_is_not_seen_is_said() {
     assert!(filtered.contains("only `yy`"), "{filtered}");
 }
 
-/// Counters know means, and no column calls them anything else.
-#[test]
-fn means_are_called_means() {
-    let mut counters = model(0);
-    let mut of_means = sample(3);
-    for row in of_means.frame.devices.iter_mut().flat_map(|device| &mut device.rows) {
+/// What counters alone know of a device.
+fn of_means(device: &mut DeviceFrame) {
+    for row in &mut device.rows {
         for spread in [&mut row.total, &mut row.queue, &mut row.device].into_iter().flatten() {
             (spread.p50_ns, spread.p99_ns, spread.max_ns) = (None, None, None);
         }
     }
-    counters.push(of_means);
+}
+
+fn row<'a>(text: &'a str, name: &str) -> &'a str {
+    text.lines().find(|line| line.starts_with(name)).unwrap()
+}
+
+/// Counters know means, and no column calls them anything else.
+#[test]
+fn means_are_called_means() {
+    let mut counters = model(0);
+    let mut means = sample(3);
+    means.frame.devices.iter_mut().for_each(of_means);
+    counters.push(means);
     let text = text(&counters, 80, 24);
     let heads: Vec<&str> = text.lines().filter(|line| line.contains("IOPS")).collect();
     assert_eq!(heads.len(), 2, "{text}");
@@ -155,8 +165,89 @@ fn means_are_called_means() {
         heads.iter().all(|head| head.contains("mean") && !head.contains("p50") && !head.contains("p99")),
         "{text}"
     );
-    let row = text.lines().find(|line| line.starts_with("vda")).unwrap();
-    assert!(row.contains("3.25   250 µs"), "{row}");
+    assert!(row(&text, "vda").contains("3.25   250 µs"), "{text}");
+}
+
+/// The recorder has stages of disks, and counters alone of what is mapped over them.
+#[test]
+fn one_device_without_quantiles_takes_them_from_no_other() {
+    for reversed in [false, true] {
+        let mut model = model(0);
+        let mut mixed = sample(3);
+        of_means(&mut mixed.frame.devices[1]);
+        if reversed {
+            mixed.frame.devices.reverse();
+        }
+        model.push(mixed);
+        let found = text(&model, 80, 24);
+        assert!(row(&found, "DEVICES").contains("p50      p99"), "{found}");
+        assert!(row(&found, "vda").contains("3.25   125 µs  1.00 ms"), "{found}");
+        assert!(row(&found, "vdb").contains("3.25        -        -"), "{found}");
+        assert!(row(&found, "CLASSES").contains("p99"), "{found}");
+        // Its classes have means.
+        keys(&mut model, &[Key::Char('1'), Key::Down]);
+        let found = text(&model, 80, 24);
+        assert!(
+            row(&found, "CLASSES").contains("mean") && !row(&found, "CLASSES").contains("p99"),
+            "{found}"
+        );
+        assert!(row(&found, "all").contains("0.49   500 µs"), "{found}");
+    }
+}
+
+#[test]
+fn nothing_is_claimed_that_is_not_known() {
+    let mut unfollowed = sample(3);
+    unfollowed.frame.devices.truncate(1);
+    unfollowed.frame.devices[0].rows.clear();
+    let mut silent = super::recorded(5);
+    (silent.syncs, silent.slow) = (None, Vec::new());
+    for (sample, says, not) in [
+        (unfollowed, "its single I/Os are not followed here; ? says why", "nothing finished"),
+        (silent, "no sync was recorded", "not seen"),
+    ] {
+        let mut model = model(0);
+        model.push(sample);
+        let found = text(&model, 80, 24);
+        assert!(found.contains(says) && !found.contains(not), "{found}");
+    }
+}
+
+#[test]
+fn what_is_filtered_is_marked_and_what_is_shown_is_found() {
+    use Key::{Char, Enter};
+    let mut model = model(12);
+    keys(&mut model, &[Char('4'), Char('/'), Char('v'), Char('d'), Char('a'), Enter]);
+    assert_eq!(model.slow().len(), 2, "by the name that is shown");
+    keys(&mut model, &[Char('2'), Char('/'), Char('c'), Char(' '), Char('w'), Enter]);
+    let found = text(&model, 80, 24);
+    assert!(row(&found, "sync write").contains("600"), "{found}");
+    assert!(found.contains("CLASSES/") && found.contains("SLOW SYNCS/"), "{found}");
+    assert!(!found.contains("DEVICES/") && !found.contains("PROCESSES/"), "{found}");
+    // Esc is said to remove the filter where it does.
+    keys(&mut model, &[Char('/'), Char('x'), Enter]);
+    assert!(text(&model, 80, 24).contains("nothing here is called `c wx`; Esc removes the filter"));
+    for pressed in [Char('z'), Char('1')] {
+        keys(&mut model, &[pressed]);
+        assert!(!text(&model, 80, 24).contains("Esc removes"), "{pressed:?}");
+        keys(&mut model, &[Char('z')]);
+    }
+}
+
+#[test]
+fn details_and_help_are_scrolled() {
+    let mut model = model(12);
+    keys(&mut model, &[Key::Char('1'), Key::Enter]);
+    assert!(text(&model, 80, 24).contains("+4") && !text(&model, 80, 24).contains("flush,"));
+    keys(&mut model, &[Key::PageDown]);
+    let found = text(&model, 80, 24);
+    assert!(found.contains("flush,") && !found.contains("+4") && !found.contains("device vda"), "{found}");
+    keys(&mut model, &[Key::Char('g')]);
+    assert!(text(&model, 80, 24).contains("device vda"));
+    keys(&mut model, &[Key::Char('?')]);
+    assert!(text(&model, 80, 12).contains("+9") && !text(&model, 80, 12).contains("not shown:"));
+    keys(&mut model, &[Key::Down, Key::PageDown]);
+    assert!(text(&model, 80, 12).contains("not shown:"));
 }
 
 #[test]

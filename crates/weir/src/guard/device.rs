@@ -158,13 +158,7 @@ impl GuardedDevice {
     }
 
     /// Ends a second, with the limit as it is; `private` limits hold besides, unless this is a `shadow`.
-    pub fn end_second(
-        &mut self,
-        at_ms: u64,
-        limit: &Limit,
-        private: Wish,
-        shadow: bool,
-    ) -> Option<Second> {
+    pub fn end_second(&mut self, at_ms: u64, limit: &Limit, private: Wish, shadow: bool) -> Option<Second> {
         let (sample, decision) = self.last.as_ref()?;
         let ended = self.gather.end(at_ms, sample, limit, decision, &mut self.totals);
         (self.second, self.writers) = ended;

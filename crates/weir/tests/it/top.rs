@@ -54,8 +54,7 @@ struct View {
     shows: &'static str,
 }
 
-const TOP: View =
-    View { command: "top --source diskstats --no-syncs --interval=200ms", shows: "PROCESSES" };
+const TOP: View = View { command: "top --source diskstats --no-syncs --interval=200ms", shows: "PROCESSES" };
 const LIVE: View =
     View { command: "trace live --source diskstats --interval=200ms", shows: "source diskstats" };
 
@@ -74,7 +73,8 @@ fn on_a_terminal(view: &View, keys: &str, then: &str) -> Option<String> {
     );
     // Keys come when the screen is there; nothing waits for ever.
     let shows = view.shows;
-    let there = format!("n=0; until grep -q \"{shows}\" sent || [ $n -gt 300 ]; do n=$((n+1)); sleep 0.1; done");
+    let there =
+        format!("n=0; until grep -q \"{shows}\" sent || [ $n -gt 300 ]; do n=$((n+1)); sleep 0.1; done");
     let line = line.replace("THERE", &there);
     let feed = format!("{there}; printf '{keys}'; sleep 2");
     let line =

@@ -168,8 +168,7 @@ fn cgroup_limit(device: &DeviceStory<'_>, columns: &[Column<'_>]) -> Option<Pane
     let path = stepped(line("limit of a cgroup", 0, columns, |c| {
         c.seconds.last().filter(|s| s.of_cgroup).map_or(f64::NAN, |s| rate(s.limit_bytes))
     }));
-    let series: Vec<Series> =
-        std::iter::once(path).filter(seen).chain(marks(device, true, rate)).collect();
+    let series: Vec<Series> = std::iter::once(path).filter(seen).chain(marks(device, true, rate)).collect();
     let axis = Axis::y("limit of the throttled cgroup", Unit::BytesPerSecond, Scale::Log);
     (!series.is_empty()).then(|| Panel::of(axis, series, 0.6))
 }

@@ -135,9 +135,8 @@ fn about(i: usize, device: &DeviceStory<'_>) -> Markup {
 fn phases(device: &DeviceStory<'_>) -> Table {
     let head =
         ["", "from", "length", "syncs/s", "kept", "p99", "longest", "over target", "bulk", "device", "limit"];
-    let row = |phase: &Phase| {
-        device.row(phase, "–").into_iter().chain([limits(&device.sums(phase))]).collect()
-    };
+    let row =
+        |phase: &Phase| device.row(phase, "–").into_iter().chain([limits(&device.sums(phase))]).collect();
     Table {
         head: head.map(str::to_string).to_vec(),
         rows: device.phases.iter().take(PHASES_MOST).map(row).collect(),

@@ -191,9 +191,8 @@ fn classes(device: &DeviceFrame, columns: usize) -> Vec<String> {
 /// The limits on a device, and where what they throttle waits.
 fn limits(device: &DeviceFrame) -> Option<String> {
     let each: Vec<String> = device.limits.iter().map(LimitUse::words).collect();
-    (!each.is_empty()).then(|| {
-        format!("{}; what waits for a limit waits before Q, and no stage holds it", each.join("; "))
-    })
+    (!each.is_empty())
+        .then(|| format!("{}; what waits for a limit waits before Q, and no stage holds it", each.join("; ")))
 }
 
 fn headline(device: &DeviceFrame, columns: usize) -> String {
@@ -402,8 +401,11 @@ mod tests {
             slow: None,
         };
         let (history, slow, lost) = (History::new(2), VecDeque::new(), BTreeMap::new());
-        let lines =
-            screen(&Screen { about: &about, frame: &frame, history: &history, slow: &slow, lost: &lost }, 80, rows);
+        let lines = screen(
+            &Screen { about: &about, frame: &frame, history: &history, slow: &slow, lost: &lost },
+            80,
+            rows,
+        );
         assert!(lines.len() == rows && lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
         lines.join("\n")
     }
