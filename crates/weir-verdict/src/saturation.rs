@@ -133,7 +133,8 @@ fn of_doctor(record: &Record, examined: &Examined) -> Vec<Curve> {
     curves
 }
 
-/// A bench's jobs of one kind, size and several depths.
+/// A bench's jobs of one kind, size and several depths. A job with a rate tells what was asked of the device, not what it
+/// can do.
 fn of_jobs(record: &Record) -> Vec<Curve> {
     let kind = |job: &JobRecord| match job.job.read_percent {
         100.0 => Some(StepKind::ReadDepth),
@@ -143,7 +144,7 @@ fn of_jobs(record: &Record) -> Vec<Curve> {
     let fits = |job: &&JobRecord| {
         let spec = &job.job;
         let made_up = matches!(spec.access, Access::Random(_)) && spec.replay.is_none();
-        made_up && spec.direct && spec.sync.every == 0 && job.error.is_none()
+        made_up && spec.direct && spec.rate.is_none() && spec.sync.every == 0 && job.error.is_none()
     };
     grouped(record.jobs.iter().filter(fits).filter_map(|job| Some((kind(job)?, job))).collect())
 }
@@ -272,23 +273,33 @@ fn statements(u: &Utilization, known: Option<&Known>) -> Vec<String> {
 
 fn answer(u: &Utilization, known: Option<&Known>) -> String {
     let util = format!("%util is {:.0} %", u.load.util_percent);
+    let measure = "with `weir doctor FOLDER` (a folder on it), or, read only, with `weir bench JOBFILE` and jobs of several \
+                   depths (docs/reference/trace-live.md)";
     let Some(known) = known else {
         return format!(
-            "{util}; no curve of {0} is stored to compare it with. Measure one with `weir doctor FOLDER` (a \
-             folder on it), or, read only, with `weir bench --device /dev/{0} --depth 32`.",
+            "{util}; no curve of {} is stored to compare it with. Measure one {measure}.",
             u.device
         );
     };
+    // A curve that still rose says nothing of where the device ends.
+    let of_the_end: f64 = u.against.iter().filter(|a| a.saturated).filter_map(|a| a.share).sum();
     match u.saturation {
         None => {
             format!("{util}; record {} has no curve for requests of this kind and size.", known.record_id)
         }
-        Some(share) if share >= SATURATED => {
+        Some(share) if of_the_end >= SATURATED => {
             format!(
                 "{} is saturated: {} of what it did at its best, at {:.0} %util.",
                 u.device,
                 percent(share),
                 u.load.util_percent
+            )
+        }
+        Some(share) if share >= SATURATED => {
+            format!(
+                "{util} and {} is at {} of the most that was measured of it, which need not be its limit. Measure deeper {measure}.",
+                u.device,
+                percent(share)
             )
         }
         Some(share) => {
@@ -358,6 +369,7 @@ fn coarse(u: &Utilization) -> Option<String> {
 mod tests {
     use super::*;
     use crate::synthetic::throttled_and_flooded;
+    use weir_core::workload::spec::{Arrival, Rate};
 
     fn device() -> Layer {
         Layer { name: "sda".into(), ..Layer::default() }
@@ -403,6 +415,41 @@ mod tests {
         }
         let u = judge(&device(), &load(5.0, 4.0, 93.0, 1.0), 1, None, None);
         assert!(u.statements[0].contains("no curve of sda is stored"), "{:?}", u.statements);
+    }
+
+    /// A bench of random reads, 10,000 a second at each depth.
+    fn bench(depths: &[u32]) -> Record {
+        let mut lab = crate::synthetic::Lab::new();
+        let rates: Vec<(u32, f64)> = depths.iter().map(|depth| (*depth, 10_000.0)).collect();
+        lab.curve(StepKind::ReadDepth, &rates);
+        let mut record = lab.record(Vec::new());
+        record.jobs.iter_mut().for_each(|job| job.job.direct = true);
+        record
+    }
+
+    #[test]
+    fn a_curve_that_did_not_become_flat_shows_no_saturation() {
+        let one = Known::of_jobs(&bench(&[1])).unwrap();
+        let flat = Known::of_jobs(&bench(&[8, 16])).unwrap();
+        for (known, reads, is_saturated) in
+            [(&one, 10_000.0, false), (&one, 50_000.0, false), (&one, 3_000.0, false), (&flat, 9_900.0, true)]
+        {
+            let load = DeviceLoad {
+                util_percent: 100.0,
+                reads_per_second: reads,
+                read_bytes_per_second: reads * 4096.0,
+                ..DeviceLoad::default()
+            };
+            let u = judge(&device(), &load, 1, None, Some(known));
+            let said = &u.statements[0];
+            assert_eq!(said.contains("is saturated"), is_saturated, "{said}");
+            assert_eq!(said.contains("Measure deeper"), !is_saturated && reads >= 10_000.0, "{said}");
+        }
+        let mut asked = bench(&[8, 16]);
+        for job in &mut asked.jobs {
+            job.job.rate = Some(Rate { iops: 10_000.0, arrival: Arrival::Constant });
+        }
+        assert!(Known::of_jobs(&asked).is_none());
     }
 
     #[test]

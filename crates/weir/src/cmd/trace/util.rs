@@ -73,7 +73,7 @@ fn stated(run: &str, device: &Layer) -> anyhow::Result<Known> {
     }
     record.curves().ok_or_else(|| {
         let what = format!("run {} holds no depth curve", record.head.id);
-        let hint = "`weir doctor` measures curves, and so does `weir bench` with O_DIRECT and random access";
+        let hint = "`weir doctor` measures curves, and so does `weir bench` with O_DIRECT and random access, without a rate";
         Usage { what, hint: Some(hint.to_string()) }.into()
     })
 }
