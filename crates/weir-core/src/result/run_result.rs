@@ -231,6 +231,9 @@ pub struct StartDelayResult {
 /// A start this far behind its time is late: what a machine that is not busy keeps to.
 pub const START_IS_LATE_NS: u64 = 100_000;
 
+/// A schedule counts as kept where at most this share of what was due ended late or did not start.
+pub const LATE_SHARE_MAX: f64 = 0.01;
+
 /// The longest wait seen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stall {

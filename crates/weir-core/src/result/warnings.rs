@@ -1,7 +1,9 @@
 //! What a reader of a result must know before believing it: each note has a stable key and says what it means.
 
 use crate::result::record::{JobRecord, Note, Record};
-use crate::result::run_result::{JobResult, LatenessResult, Regime, Stall, SteadyResult, WarmupResult};
+use crate::result::run_result::{
+    JobResult, LATE_SHARE_MAX, LatenessResult, Regime, Stall, SteadyResult, WarmupResult,
+};
 use crate::stats::warmup::Warmup;
 use crate::units::{Nanos, grouped, per_second, significant};
 use crate::workload::spec::{Data, SyncMode};
@@ -162,7 +164,7 @@ fn kept_late(job: &JobRecord, result: &JobResult) -> Option<Note> {
 fn replay_late(lateness: &LatenessResult) -> Option<Note> {
     let starts = lateness.start_delay?;
     let p99 = starts.p99.ns().unwrap_or(starts.max_ns);
-    let not_started = lateness.not_started as f64 > 0.01 * lateness.intended as f64;
+    let not_started = lateness.not_started as f64 > LATE_SHARE_MAX * lateness.intended as f64;
     if p99 <= starts.late_after_ns && !not_started {
         return None;
     }
@@ -190,7 +192,7 @@ fn replay_late(lateness: &LatenessResult) -> Option<Note> {
 /// An open loop that was not kept; `what` is what was due.
 pub fn late(lateness: Option<LatenessResult>, what: &str) -> Option<Note> {
     // An operation that was due and never started counts as late, so a few that the end of the run cut off are below the bar.
-    let late = lateness.filter(|l| l.late_share > 0.01)?;
+    let late = lateness.filter(|l| l.late_share > LATE_SHARE_MAX)?;
     let text = format!(
         "the schedule was not kept: {:.1} % of {what} finished more than {} after their intended start, \
          {} had not started at the end",

@@ -29,7 +29,7 @@ pub enum Limit {
     OtherPrograms,
     /// Latches inside the server.
     Latches,
-    /// Nothing: an open loop's transactions all ran when they were due.
+    /// Nothing: an open loop's transactions ran when they were due.
     Nothing,
     /// Cannot be told from what could be seen.
     CannotTell,

@@ -3,14 +3,13 @@
 use super::evidence::Evidence;
 use super::profile::{Part, Profile};
 use crate::processors::Processors;
+use weir_core::result::run_result::LATE_SHARE_MAX;
 
 /// Processors are short from here on. The remaining share is what two processors cannot use of each other's time.
 pub(super) const SATURATED: f64 = 0.85;
 /// A wait that accounts for less is not what limits a run.
 pub(super) const WORTH_NAMING: f64 = 0.25;
-/// An open loop is satisfied with at most this share of its transactions late or not started.
-const LATE_AT_MOST: f64 = 0.02;
-/// ... and at least this share of the rate asked for.
+/// An open loop is satisfied with at least this share of the rate asked for.
 const RATE_AT_LEAST: f64 = 0.97;
 /// Writes of data pages are the device's main work from here on, by their share of all its writes or of their bytes.
 const PAGES_DOMINATE: f64 = 0.5;
@@ -55,7 +54,7 @@ pub(super) fn is_in_memory(evidence: &Evidence) -> bool {
 pub(super) fn is_satisfied(evidence: &Evidence) -> bool {
     let load = &evidence.load;
     load.asked_per_second.is_some_and(|asked| {
-        load.late.max(load.not_started) <= LATE_AT_MOST && load.per_second() >= RATE_AT_LEAST * asked
+        load.late.max(load.not_started) <= LATE_SHARE_MAX && load.per_second() >= RATE_AT_LEAST * asked
     })
 }
 

@@ -31,7 +31,7 @@ pub(super) fn headline(evidence: &Evidence, limit: Limit, share: f64, bounds: &B
             "cannot tell what limits this run: too little of it could be seen from here".to_string()
         }
         Limit::Nothing => format!(
-            "limited by nothing: {} transactions a second were requested, and all ran when they were due",
+            "limited by nothing: {} transactions a second were requested, and they ran when they were due",
             per_second(evidence.load.asked_per_second.unwrap_or_default())
         ),
         Limit::LoadGenerator if is_confined(evidence) => format!(
