@@ -120,6 +120,9 @@ pub fn sessions(
     // Threads are looked at right after the list was made, so that the two belong together.
     let mut sessions: Vec<ServerSession> =
         rows.iter().filter_map(|row| session(dialect, row, find)).collect();
+    if dialect == Dialect::MySql && !is_mariadb(&version) {
+        follow_leader(&mut sessions);
+    }
     let is_queue = sessions.iter().any(|session| session.wait == Wait::Lock);
     if dialect == Dialect::MySql && whose == Whose::OfThisDatabase && is_queue {
         // Without the privilege for it the roots of queues stay unknown.
@@ -129,6 +132,18 @@ pub fn sessions(
         sessions.iter_mut().for_each(|session| session.behind = behind.get(&session.id).copied());
     }
     Ok(sessions)
+}
+
+/// In MySQL the leader of a group alone waits for the replica, before the group commits (`rpl_semi_sync_source_wait_point`,
+/// AFTER_SYNC by default), and no other group commits meanwhile: the state of followers and of those behind is that of
+/// a commit. MariaDB's sessions wait one by one, after their commits.
+fn follow_leader(sessions: &mut [ServerSession]) {
+    if sessions.iter().any(|session| session.wait == Wait::Replica) {
+        let follows = |session: &&mut ServerSession| {
+            session.wait == Wait::Commit && matches!(session.off_cpu, None | Some(OffCpu::Futex))
+        };
+        sessions.iter_mut().filter(follows).for_each(|session| session.wait = Wait::Replica);
+    }
 }
 
 /// Adds a look to the sums.
@@ -241,6 +256,24 @@ mod tests {
             let found = session(dialect, &row, &mut |_| panic!("it has no thread")).unwrap();
             assert_eq!((found.wait, found.event.as_str()), expected, "{cells:?}");
         }
+    }
+
+    #[test]
+    fn followers_wait_for_the_replica_as_their_leader_does() {
+        let mut find = |own: u32| (own, Some(if own == 9 { OffCpu::Sync } else { OffCpu::Futex }));
+        let commit = "waiting for handler commit";
+        let mut waits = |leader: &str| {
+            let states = [("7", leader), ("8", commit), ("9", commit), ("10", "Updating")];
+            let row = |(id, state): (&str, &str)| row(&[id, id, "Query", state, "", ""]);
+            let rows = states.map(row);
+            let mut sessions: Vec<ServerSession> =
+                rows.iter().filter_map(|row| session(Dialect::MySql, row, &mut find)).collect();
+            follow_leader(&mut sessions);
+            sessions.iter().map(|session| session.wait).collect::<Vec<_>>()
+        };
+        assert_eq!(waits(commit), [Wait::Commit, Wait::Commit, Wait::Commit, Wait::Latch]);
+        let acked = waits("Waiting for semi-sync ACK from replica");
+        assert_eq!(acked, [Wait::Replica, Wait::Replica, Wait::Commit, Wait::Latch]);
     }
 
     #[test]

@@ -99,6 +99,7 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     let mut all = vec![
         Candidate { limit: Limit::ServerCpu, share: server + client_beside_server(evidence, client, server) },
         Candidate { limit: client_limit(evidence, profile), share: client },
+        Candidate { limit: Limit::Replicas, share: share(Part::Replica) },
         Candidate { limit: Limit::ReadIo, share: share(Part::Read) },
         Candidate { limit: Limit::Locks, share: share(Part::Lock) },
         Candidate { limit: Limit::Latches, share: share(Part::Latch) - stalled_latches(evidence, profile) },
@@ -153,7 +154,7 @@ fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: 
     // Twice the standard error of a share from so many samples, at its widest.
     let blur = if profile.samples > 0 { 1.0 / (profile.samples as f64).sqrt() } else { 0.0 };
     let lead = lead - blur;
-    let sources = sources(evidence, limit);
+    let sources = sources(evidence, profile, limit);
     if lead >= FAR_AHEAD && sources >= 2 {
         Confidence::High
     } else if lead >= AHEAD && sources >= 1 {
@@ -164,7 +165,7 @@ fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: 
 }
 
 /// How many sources that do not depend on each other speak for a limit.
-fn sources(evidence: &Evidence, limit: Limit) -> usize {
+fn sources(evidence: &Evidence, profile: &Profile, limit: Limit) -> usize {
     let (watched, load) = (&evidence.watched, &evidence.load);
     let sampled = |wait: Wait| watched.sessions.as_ref().is_some_and(|s| s.share(wait) > 0.1);
     let tasks = watched.session_tasks.is_some();
@@ -179,9 +180,10 @@ fn sources(evidence: &Evidence, limit: Limit) -> usize {
             vec![watched.client_tasks.is_some(), tasks || sampled(Wait::Client)]
         }
         Limit::CommitLatency => {
-            let by_client = load.commit_ns as f64 > 0.25 * load.transaction_ns as f64;
+            let by_client = load.commit_share() - profile.share(Part::Replica) > 0.25;
             vec![sampled(Wait::Commit), by_client, watched.syncs.is_some_and(|syncs| syncs.count > 0)]
         }
+        Limit::Replicas => vec![sampled(Wait::Replica), load.commit_share() > 0.25],
         Limit::ReadIo => {
             let device = watched.device.as_ref().is_some_and(|device| device.reads_per_second > 1.0);
             vec![sampled(Wait::Read), counted(counters.page_reads), device]

@@ -17,6 +17,8 @@ pub enum Limit {
     ClientCpu,
     /// What a commit waits for until the log is on the device.
     CommitLatency,
+    /// A standby or replica that has to confirm commits.
+    Replicas,
     /// Reads of pages that memory does not hold.
     ReadIo,
     /// Dirty pages and checkpoints that have to be written before work can go on.
@@ -92,6 +94,7 @@ impl Limit {
             Limit::ServerCpu => "CPU (server)",
             Limit::ClientCpu => "CPU (client)",
             Limit::CommitLatency => "commit latency",
+            Limit::Replicas => "replicas",
             Limit::ReadIo => "read I/O",
             Limit::WriteBack => "write-back and checkpoints",
             Limit::Locks => "locks",

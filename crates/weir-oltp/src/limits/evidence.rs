@@ -78,6 +78,11 @@ impl Load {
         self.transactions as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
+    /// Share of a transaction that is its COMMIT by the client's clock, whatever it waits for.
+    pub fn commit_share(&self) -> f64 {
+        self.commit_ns as f64 / self.transaction_ns.max(1) as f64
+    }
+
     /// A count as so many a transaction.
     pub fn per_transaction(&self, count: u64) -> f64 {
         count as f64 / self.transactions.max(1) as f64

@@ -22,6 +22,8 @@ pub enum Part {
     Between,
     /// The commit's write and sync, or the group's leader that makes them.
     Commit,
+    /// A standby or replica that has to confirm the commit.
+    Replica,
     /// Pages from the file.
     Read,
     /// Room in memory or log.
@@ -55,6 +57,7 @@ impl Part {
             Part::ClientQueues => "client waits for a processor",
             Part::Between => "between server and client",
             Part::Commit => "commit waits for the log",
+            Part::Replica => "commit waits for a replica",
             Part::Read => "reads of pages",
             Part::WriteBack => "waits for write-back",
             Part::Lock => "row locks",
@@ -63,7 +66,7 @@ impl Part {
         }
     }
 
-    /// Whether a faster device would shorten it.
+    /// Whether a faster device under the server would shorten it.
     pub fn is_storage(self) -> bool {
         matches!(self, Part::Commit | Part::Read | Part::WriteBack)
     }
@@ -146,6 +149,7 @@ fn server_side(evidence: &Evidence, split: &mut Split) -> Option<u64> {
     let scale = if asleep > 0.0 { off / asleep } else { 0.0 };
     for (wait, part) in [
         (Wait::Commit, Part::Commit),
+        (Wait::Replica, Part::Replica),
         (Wait::Read, Part::Read),
         (Wait::WriteBack, Part::WriteBack),
         (Wait::Lock, Part::Lock),

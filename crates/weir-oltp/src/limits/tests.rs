@@ -320,6 +320,36 @@ fn bounds_hold_what_was_measured() {
     assert!(asleep < by_clock && by_clock > 2.05, "{asleep} {by_clock}");
 }
 
+/// PostgreSQL with `synchronous_standby_names`: the disk is idle while commits wait.
+#[test]
+fn a_standby_is_not_blamed_on_the_disk() {
+    let scene = Scene {
+        rate: 375,
+        server: (0.08, 0.05),
+        client: (0.02, 0.0),
+        waits: &[(Wait::Replica, 0.85)],
+        idle: 1.56,
+        syncs: 0.5,
+        ..Scene::default()
+    };
+    let mut evidence = scene.evidence();
+    evidence.load.statements = 20 * evidence.load.transactions;
+    evidence.load.commit_ns = evidence.load.transaction_ns / 100 * 88;
+    let verdict = check("standby", &evidence, Limit::Replicas);
+    assert!(
+        verdict.headline.contains("standby") && !verdict.headline.contains("vda"),
+        "{}",
+        verdict.headline
+    );
+    assert!(verdict.bounds.faster_disk.unwrap() < 1.05, "{:?}", verdict.bounds);
+    assert_eq!(verdict.confidence, Confidence::High);
+    // Who waits for a row behind such a commit waits for the replica, too.
+    let queue = Scene { waits: &[(Wait::Lock, 0.85)], roots: &[(Wait::Replica, 1.0)], ..scene };
+    let verdict = check("one row", &queue.evidence(), Limit::Locks);
+    assert!(verdict.chain.unwrap().contains("replica"));
+    assert!(verdict.bounds.faster_disk.unwrap() < 1.05, "{:?}", verdict.bounds);
+}
+
 #[test]
 fn an_open_loop_that_keeps_up_is_limited_by_nothing() {
     let mut evidence = Scene::default().evidence();

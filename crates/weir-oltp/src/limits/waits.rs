@@ -12,6 +12,8 @@ pub enum Wait {
     Client,
     /// Its commit: the log's write and sync, or the leader of the group that makes them.
     Commit,
+    /// A standby or replica that has to confirm its commit.
+    Replica,
     /// Pages from the file.
     Read,
     /// Room: dirty pages or log that have to be written first.
@@ -50,10 +52,11 @@ pub enum OffCpu {
 
 impl Wait {
     /// All of them, in the order of reports.
-    pub const ALL: [Wait; 8] = [
+    pub const ALL: [Wait; 9] = [
         Wait::Cpu,
         Wait::Client,
         Wait::Commit,
+        Wait::Replica,
         Wait::Read,
         Wait::WriteBack,
         Wait::Lock,
@@ -67,7 +70,8 @@ impl Wait {
         match (kind, event) {
             ("", _) => Wait::Cpu,
             ("Client", _) => Wait::Client,
-            ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") | ("IPC", "SyncRep") => Wait::Commit,
+            ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") => Wait::Commit,
+            ("IPC", "SyncRep") => Wait::Replica,
             // The group's followers wait for the leader's lock; WALInsert is the copy into the buffer.
             ("LWLock", "WALWrite" | "WALWriteLock") => Wait::Commit,
             ("IO", "DataFileRead" | "DataFilePrefetch" | "SLRURead" | "BufFileRead") => Wait::Read,
@@ -93,6 +97,7 @@ impl Wait {
             Some(OffCpu::Runs) => Wait::Cpu,
             Some(OffCpu::Socket) => Wait::Client,
             _ if idle => Wait::Client,
+            _ if is_replica_state(state) => Wait::Replica,
             _ if is_commit_state(state) => Wait::Commit,
             Some(OffCpu::Read) => Wait::Read,
             Some(OffCpu::Write | OffCpu::Sync | OffCpu::Asynchronous) => Wait::WriteBack,
@@ -112,6 +117,7 @@ impl Wait {
             Wait::Cpu => "processor",
             Wait::Client => "client",
             Wait::Commit => "commit",
+            Wait::Replica => "replicas",
             Wait::Read => "reads",
             Wait::WriteBack => "write-back",
             Wait::Lock => "locks",
@@ -124,6 +130,11 @@ impl Wait {
 fn is_lock_state(state: &str) -> bool {
     let state = state.to_ascii_lowercase();
     state.starts_with("waiting for") && state.ends_with("lock")
+}
+
+/// `Waiting for semi-sync ACK from slave`, and `… from replica` from MySQL 8.0.26 on.
+fn is_replica_state(state: &str) -> bool {
+    state.to_ascii_lowercase().starts_with("waiting for semi-sync ack from ")
 }
 
 fn is_commit_state(state: &str) -> bool {
@@ -144,6 +155,7 @@ mod tests {
             ("LWLock", "WALWrite", Wait::Commit),
             ("LWLock", "WALInsert", Wait::Latch),
             ("IO", "WALSync", Wait::Commit),
+            ("IPC", "SyncRep", Wait::Replica),
             ("IO", "DataFileRead", Wait::Read),
             ("IO", "DataFileExtend", Wait::WriteBack),
             ("Lock", "transactionid", Wait::Lock),
@@ -164,6 +176,8 @@ mod tests {
             ("Execute", "Commit", false, Some(OffCpu::Sync), Wait::Commit),
             ("Query", "waiting for handler commit", false, Some(OffCpu::Futex), Wait::Commit),
             ("Execute", "Commit", false, Some(OffCpu::Runs), Wait::Cpu),
+            ("Query", "Waiting for semi-sync ACK from slave", false, Some(OffCpu::Futex), Wait::Replica),
+            ("Execute", "Waiting for semi-sync ACK from replica", false, None, Wait::Replica),
             ("Execute", "Updating", true, Some(OffCpu::Futex), Wait::Lock),
             ("Execute", "Waiting for table metadata lock", false, Some(OffCpu::Futex), Wait::Lock),
             ("Execute", "Statistics", false, Some(OffCpu::Read), Wait::Read),

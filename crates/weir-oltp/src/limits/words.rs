@@ -69,6 +69,11 @@ pub(super) fn headline(evidence: &Evidence, limit: Limit, share: f64, bounds: &B
             on_device(evidence),
             percent(share)
         ),
+        Limit::Replicas => format!(
+            "limited by replicas: {} of the time waits until a standby or replica has confirmed a commit; the network and \
+             its disk decide, not the disk here",
+            percent(share)
+        ),
         Limit::ReadIo => {
             format!(
                 "limited by read I/O{}: {} of the time waits for pages{disk}",
@@ -138,6 +143,7 @@ pub(super) fn evidence(evidence: &Evidence, profile: &Profile, limit: Limit) -> 
             vec![processors, work, commits]
         }
         Limit::CommitLatency => vec![commits, syncs, device, processors],
+        Limit::Replicas => vec![replicas, commits, processors],
         Limit::ReadIo => vec![reads, device, processors],
         Limit::WriteBack => vec![pages, device, commits, processors],
         Limit::Locks => vec![locks, commits, processors],
@@ -185,15 +191,21 @@ fn commits(evidence: &Evidence, profile: &Profile) -> Option<String> {
     if load.is_read_only {
         return None;
     }
-    let mut text = format!("commits wait for {} of the time", percent(profile.share(Part::Commit)));
+    let mut text =
+        format!("commits wait for the log for {} of the time", percent(profile.share(Part::Commit)));
     if load.commit_ns > 0 {
-        let share = load.commit_ns as f64 / load.transaction_ns.max(1) as f64;
-        text += &format!("; by the client's clock COMMIT takes {} of a transaction", percent(share));
+        let share = percent(load.commit_share());
+        text += &format!("; by the client's clock COMMIT takes {share} of a transaction");
     }
     if let Some(each) = syncs_each(load, &evidence.watched) {
         text += &format!("; {} syncs a transaction", figure(each));
     }
     Some(text)
+}
+
+fn replicas(_: &Evidence, profile: &Profile) -> Option<String> {
+    let share = percent(profile.share(Part::Replica));
+    Some(format!("commits wait for a standby or replica for {share} of the time"))
 }
 
 fn syncs(evidence: &Evidence, _: &Profile) -> Option<String> {
@@ -318,6 +330,7 @@ pub(super) fn chain(root: Wait, share: f64, waiting: f64) -> String {
         Wait::Commit => {
             "the holder waits for its commit: the queue is rooted in slow commits, and a faster one shortens it"
         }
+        Wait::Replica => "the holder waits for a replica to confirm its commit: the queue is rooted in that",
         Wait::Client => "the holder waits for its client's next statement: shorter transactions shorten it",
         Wait::Cpu => "the holder runs or waits for a processor",
         Wait::Read => "the holder waits for a page: the queue is rooted in reads",

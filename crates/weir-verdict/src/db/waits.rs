@@ -54,9 +54,14 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
         );
         statements.insert(0, Statement::new(text, Vec::new()));
     }
-    if sessions.share(Wait::Commit) >= 0.5 {
+    let most = |wait| sessions.share(wait) >= 0.5;
+    if most(Wait::Commit) {
         let text = "Commits are most of it: the cost of a sync on the storage decides; group commit needs \
             more sessions at once.";
+        statements.push(Statement::new(text, Vec::new()));
+    }
+    if most(Wait::Replica) {
+        let text = "Most of it waits until a standby or replica has confirmed a commit: the network and its storage decide.";
         statements.push(Statement::new(text, Vec::new()));
     }
     Some(Judged::new("Waits", grade, statements))
