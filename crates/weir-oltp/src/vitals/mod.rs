@@ -14,7 +14,7 @@ use super::limits::{Counters, Sessions};
 
 pub use innodb::innodb_status;
 pub use settling::Settling;
-pub use variables::{bytes, is_on, that_matter};
+pub use variables::{bytes, is_on, seconds, that_matter};
 
 /// Value of [`Vitals::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.vitals/1";

@@ -101,6 +101,20 @@ pub fn bytes(value: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
+/// A time as PostgreSQL prints it, `30s`, `5min`, `1h`, in seconds.
+pub fn seconds(value: &str) -> Option<u64> {
+    let digits = value.len() - value.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let number: u64 = value[..digits].parse().ok()?;
+    let unit = match &value[digits..] {
+        "s" => 1,
+        "min" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,6 +132,16 @@ mod tests {
             ("99999999999999999TB", None),
         ] {
             assert_eq!(bytes(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("30s", Some(30)),
+            ("5min", Some(300)),
+            ("1h", Some(3600)),
+            ("1d", Some(86_400)),
+            ("5", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
         }
         assert_eq!(
             (is_on("ON"), is_on("off"), is_on("0"), is_on("DETECT_ONLY")),

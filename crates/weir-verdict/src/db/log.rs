@@ -4,10 +4,11 @@ use super::{DbAdvice, Judged, View};
 use crate::doctor::{Evidence, Grade, Statement};
 use crate::view::{fact, percent};
 use weir_core::units::Bytes;
+use weir_oltp::vitals;
 
 /// From this age of the checkpoint on, a server flushes hard (InnoDB's async flush point is at 7/8 of its limit).
 const AGE_HIGH: f64 = 0.75;
-/// The log should hold what an hour of writing makes.
+/// InnoDB's log should hold what an hour of writing makes.
 const HOLD_SECONDS: f64 = 3600.0;
 /// No log is proposed beyond this: recovery after a crash reads it all.
 const LOG_MAX: f64 = 32.0 * 1_073_741_824.0;
@@ -17,45 +18,83 @@ const LOG_FILE: &str = "innodb_log_file_size";
 
 pub(super) fn judge(view: &View) -> Option<Judged> {
     let (variable, capacity) = capacity(view)?;
-    let age = view.vitals.checkpoint_age;
-    let forced = view.counters.forced_checkpoints.unwrap_or(0);
     let waits = view.counters.log_waits.unwrap_or(0);
-    let per_second = view.rate(view.counters.log_bytes);
-    let hour = per_second * HOLD_SECONDS;
-    let is_small = view.is_loaded() && hour > capacity as f64;
-    let is_full = age.is_some_and(|age| age >= AGE_HIGH) || (view.is_postgres() && forced > 0);
-
-    let mut statements = Vec::new();
-    let grade = if is_full && is_small {
-        let seen = if view.is_postgres() && forced > 0 {
-            format!("{forced} checkpoints began because the log was full")
-        } else {
-            format!("the oldest checkpoint reached {} of what the log holds", percent(age.unwrap_or(0.0)))
-        };
-        let text = format!("The log is too small for this load: {seen}, and sessions pay for the flushing.");
-        statements.push(Statement::new(text, evidence(view, variable, capacity)));
-        Grade::Poor
-    } else if is_small {
-        let text = format!(
-            "The log holds {:.0} minutes of this load; an hour leaves flushing its time.",
-            capacity as f64 / per_second / 60.0
-        );
-        statements.push(Statement::new(text, evidence(view, variable, capacity)));
-        Grade::Fair
-    } else {
-        let aged =
-            age.map_or(String::new(), |age| format!("; the oldest checkpoint was at {} of it", percent(age)));
-        let text = format!("The log of {} is large enough{aged}.", Bytes(capacity));
-        statements.push(Statement::new(text, evidence(view, variable, capacity)));
-        Grade::Good
-    };
+    let seconds = if view.is_postgres() { between_checkpoints(view) } else { HOLD_SECONDS };
+    let wanted = view.rate(view.counters.log_bytes) * seconds;
+    let is_small = view.is_loaded() && wanted > capacity as f64;
+    // The part of the time wanted that the log holds.
+    let part = capacity as f64 / wanted;
+    let rule = if view.is_postgres() { postgres } else { innodb };
+    let (grade, text) = rule(view, is_small, part);
+    let text = text.unwrap_or_else(|| {
+        let aged = view.vitals.checkpoint_age.map(percent);
+        let aged = aged.map_or(String::new(), |age| format!("; the oldest checkpoint was at {age} of it"));
+        format!("The log of {} is large enough{aged}.", Bytes(capacity))
+    });
+    let mut statements = vec![Statement::new(text, evidence(view, variable, capacity))];
     if waits > 0 {
         let text = format!("Sessions waited {waits} times for space in the log's buffer.");
         statements.push(Statement::new(text, Vec::new()));
     }
-    let larger = larger(view, variable, capacity, hour).filter(|_| is_small);
+    let larger = larger(view, variable, capacity, wanted).filter(|_| is_small);
     let buffer = if waits > 0 { buffer(view, waits) } else { None };
     Some(Judged::new("Log", Some(grade), statements).with(larger).with(buffer))
+}
+
+/// The grade, and why where it is not good. The age of the checkpoint tells when InnoDB flushes hard.
+fn innodb(view: &View, is_small: bool, part: f64) -> (Grade, Option<String>) {
+    let age = view.vitals.checkpoint_age.filter(|age| *age >= AGE_HIGH);
+    let text = match age {
+        _ if !is_small => return (Grade::Good, None),
+        Some(age) => format!(
+            "The log is too small for this load: the oldest checkpoint reached {} of what the log holds, and sessions pay \
+             for the flushing.",
+            percent(age)
+        ),
+        None => format!(
+            "The log holds {:.0} minutes of this load; an hour leaves flushing its time.",
+            part * HOLD_SECONDS / 60.0
+        ),
+    };
+    (if age.is_some() { Grade::Poor } else { Grade::Fair }, Some(text))
+}
+
+/// PostgreSQL's checkpoints by time begin at any age. It counts those that a command or a base backup requests with those
+/// that the log requests.
+fn postgres(view: &View, is_small: bool, part: f64) -> (Grade, Option<String>) {
+    let requested = match view.counters.forced_checkpoints.unwrap_or(0) {
+        0 => None,
+        1 => Some("1 checkpoint was requested, by the log or by a command".to_string()),
+        n => Some(format!("{n} checkpoints were requested, by the log or by a command")),
+    };
+    match (is_small, requested) {
+        (false, None) => (Grade::Good, None),
+        (false, Some(requested)) => {
+            (Grade::Fair, Some(format!("{requested}; at the present rate the log requests none.")))
+        }
+        (true, None) => {
+            let text = format!(
+                "At this rate the log requests a checkpoint after {} of checkpoint_timeout.",
+                percent(part)
+            );
+            (Grade::Fair, Some(text))
+        }
+        (true, Some(requested)) => {
+            let text = format!(
+                "The log is too small for this load: {requested}, and sessions pay for the flushing."
+            );
+            (Grade::Poor, Some(text))
+        }
+    }
+}
+
+/// Seconds of writing that PostgreSQL's log has to hold for checkpoints to come by time; 0 where that is not known. It
+/// requests one at max_wal_size / (1 + checkpoint_completion_target) since the last (xlog.c, CalculateCheckpointSegments,
+/// from 11 on).
+fn between_checkpoints(view: &View) -> f64 {
+    let target = view.variable("checkpoint_completion_target").and_then(|target| target.parse::<f64>().ok());
+    let timeout = view.variable("checkpoint_timeout").and_then(vitals::seconds);
+    target.zip(timeout).map_or(0.0, |(target, timeout)| timeout as f64 * (1.0 + target))
 }
 
 /// The variable that says how much the log holds, and how much that is.
@@ -83,9 +122,8 @@ fn evidence(view: &View, variable: &str, capacity: u64) -> Vec<Evidence> {
     vec![fact(variable, size)]
 }
 
-fn larger(view: &View, variable: &str, capacity: u64, hour: f64) -> Option<DbAdvice> {
-    let wanted = hour.min(LOG_MAX);
-    let gib = ((wanted / 1_073_741_824.0).ceil() as u64).max(1);
+fn larger(view: &View, variable: &str, capacity: u64, wanted: f64) -> Option<DbAdvice> {
+    let gib = ((wanted.min(LOG_MAX) / 1_073_741_824.0).ceil() as u64).max(1);
     if gib << 30 <= capacity {
         return None;
     }
@@ -93,10 +131,11 @@ fn larger(view: &View, variable: &str, capacity: u64, hour: f64) -> Option<DbAdv
     let restart = variable == LOG_FILE && !(view.is_mariadb() && is_at_least(&view.vitals.version, 10, 9));
     let each = (gib << 30) / files(view, variable);
     let value = if view.is_postgres() { format!("{gib}GB") } else { each.to_string() };
+    let span =
+        if view.is_postgres() { "from one checkpoint by time to the end of the next" } else { "in an hour" };
     let why = format!(
-        "an hour of this load writes {} of log; checkpoints then come by time, and pages are written once instead of \
-         often",
-        Bytes(hour as u64)
+        "{span} this load writes {} of log; checkpoints then come by time, and pages are written once instead of often",
+        Bytes(wanted as u64)
     );
     view.advise(variable, &value, restart, why, "space on the disk, and a longer recovery after a crash")
 }
