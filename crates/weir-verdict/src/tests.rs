@@ -71,9 +71,13 @@ fn a_healthy_disk_needs_no_change() {
 fn a_flood_that_did_not_press_proves_nothing() {
     let mut lab = healthy();
     lab.notes.flood.background_limit = weir_core::units::Bytes(64 << 30);
-    let report = report(lab);
+    let bar = Bar { text: "flood=50%".into(), rule: BarRule::FloodPercent(50.0) };
+    let report = from_record(&lab.record(vec![bar])).unwrap();
     assert_eq!(finding(&report, Topic::Flood).grade, Some(Grade::Unknown));
     assert!(report.headline.text.contains("caused no collapse"), "{}", report.headline.text);
+    assert_eq!(report.bars[0].met, None);
+    let text = &report.bars[0].statement.text;
+    assert_eq!(text, "flood=50% could not be judged: nothing follows from this bulk writer.");
 }
 
 #[test]

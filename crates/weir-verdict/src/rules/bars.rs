@@ -2,7 +2,7 @@
 
 use crate::doctor::{BarResult, Evidence, Measurement, Statement};
 use crate::notes::{Bar, BarRule, StepKind, SyncPath};
-use crate::rules::flood::kept;
+use crate::rules::flood;
 use crate::view::{View, latency_of, percent, point_of, rate_of, throughput_of, time};
 use weir_core::units::{Bytes, megabytes_per_second, per_second};
 
@@ -13,7 +13,13 @@ pub fn judge(view: &View) -> Vec<BarResult> {
 
 fn result(view: &View, bar: &Bar) -> BarResult {
     let Some((met, figure, evidence)) = hold(view, bar.rule) else {
-        let text = format!("{} could not be judged: too little was measured.", bar.text);
+        let why = match bar.rule {
+            BarRule::FloodPercent(_) if view.flood.and_then(flood::worst).is_some() => {
+                "nothing follows from this bulk writer"
+            }
+            _ => "too little was measured",
+        };
+        let text = format!("{} could not be judged: {why}.", bar.text);
         return BarResult {
             bar: bar.text.clone(),
             met: None,
@@ -55,10 +61,10 @@ fn hold(view: &View, rule: BarRule) -> Option<(bool, String, Evidence)> {
             bulk(of(StepKind::SequentialWrite).or_else(|| of(StepKind::Layout))?, at_least)
         }
         BarRule::FloodPercent(at_least) => {
-            let effects = &view.flood?.effects;
-            let shares = effects.iter().map(|e| (kept(&e.flood, e), e));
-            let (share, effect) = shares.min_by(|a, b| a.0.total_cmp(&b.0))?;
-            let m = view.measurements.iter().find(|m| m.id == effect.flood.measurement)?;
+            let story = view.flood?;
+            let worst = flood::worst(story).filter(|worst| !flood::is_unclear(story, worst))?;
+            let share = flood::kept(&worst.flood, worst);
+            let m = view.measurements.iter().find(|m| m.id == worst.flood.measurement)?;
             Some((share * 100.0 >= at_least, format!("{} kept", percent(share)), rate_of(m)))
         }
     }

@@ -17,11 +17,9 @@ const ANOTHER_MACHINE: f64 = 1.25;
 /// Grades by the worst share kept, at any number of threads.
 pub fn judge(view: &View) -> Option<Finding> {
     let story = view.flood?;
-    let worst = story.effects.iter().min_by(|a, b| kept(&a.flood, a).total_cmp(&kept(&b.flood, b)))?;
+    let worst = worst(story)?;
     let share = kept(&worst.flood, worst);
-    let changed = share > ANOTHER_MACHINE;
-    let unclear = changed || !story.provoked && share >= GOOD_SHARE;
-    let grade = if unclear { Grade::Unknown } else { grade_of(worst) };
+    let grade = if is_unclear(story, worst) { Grade::Unknown } else { grade_of(worst) };
     // What the summary says comes first.
     let others = story.effects.iter().filter(|effect| effect.threads != worst.threads);
     let mut statements: Vec<Statement> = std::iter::once(worst).chain(others).map(collapse).collect();
@@ -30,13 +28,24 @@ pub fn judge(view: &View) -> Option<Finding> {
     let chosen = chosen_limit(story);
     statements.extend(story.effects.iter().filter_map(|effect| rescue(effect, chosen?)));
     let summary = match grade {
-        Grade::Unknown if changed => {
+        Grade::Unknown if share > ANOTHER_MACHINE => {
             "commits beside a bulk writer were faster than before it, so that nothing follows".to_string()
         }
         Grade::Unknown => "a bulk writer caused no collapse".to_string(),
         _ => format!("a bulk writer leaves {} of {} commits", percent(share), owner(worst.threads)),
     };
     Some(Finding { topic: Topic::Flood, grade: Some(grade), summary, statements })
+}
+
+/// The effect at the number of threads that keeps least.
+pub fn worst(story: &FloodStory) -> Option<&FloodEffect> {
+    story.effects.iter().min_by(|a, b| kept(&a.flood, a).total_cmp(&kept(&b.flood, b)))
+}
+
+/// Whether nothing follows from a flood: the machine was another, or a writer that hardly pressed changed little.
+pub fn is_unclear(story: &FloodStory, worst: &FloodEffect) -> bool {
+    let share = kept(&worst.flood, worst);
+    share > ANOTHER_MACHINE || !story.provoked && share >= GOOD_SHARE
 }
 
 /// By the share that remains, or by the latency that remains if that is the better: a fast device may lose most of
