@@ -83,7 +83,7 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
     let trouble = match (error, ended_early) {
         (Some(_), _) => Some("An operation failed: resolve that before any setting."),
         (None, Some(_)) => Some("It ended early: too little was measured for advice."),
-        _ if !rules::settings::risks(&view).is_empty() => {
+        _ if rules::settings::barriers(&view).is_some() => {
             Some("A setting puts data at risk: see what weakens this.")
         }
         _ => None,

@@ -5,6 +5,7 @@ use super::from_record;
 use super::notes::{Bar, BarRule, StepKind, SyncPath};
 use super::synthetic::{Behaviour, Lab, throttled_and_flooded};
 use weir_core::result::record::Class;
+use weir_core::target::{Layer, LayerKind};
 use weir_core::units::Nanos;
 
 fn report(lab: Lab) -> DoctorReport {
@@ -191,6 +192,51 @@ fn bars_are_met_missed_or_not_judged() {
     let report = from_record(&healthy().record(bars)).unwrap();
     let met: Vec<Option<bool>> = report.bars.iter().map(|b| b.met).collect();
     assert_eq!(met, [Some(true), Some(false), Some(true), None]);
+}
+
+/// An array that is checked or lacks a member weakens the figures; no setting puts data at risk.
+#[test]
+fn an_array_at_work_is_a_caveat_and_no_risk() {
+    let misses = "md0 (raid1) misses 1 of its members: it survives fewer failures";
+    for (degraded, sync_action, says) in [
+        (0, "check", &["md0 (raid1) is doing `check`: these figures are not its usual ones."][..]),
+        (1, "recover", &[misses, "md0 (raid1) is doing `recover`"]),
+        (1, "idle", &[misses]),
+        (0, "idle", &[]),
+    ] {
+        let mut lab = healthy();
+        let md = Layer {
+            name: "md0".into(),
+            kind: LayerKind::Md {
+                level: "raid1".into(),
+                raid_disks: 2,
+                degraded,
+                chunk_bytes: 0,
+                state: "clean".into(),
+                sync_action: sync_action.into(),
+            },
+            ..Layer::default()
+        };
+        lab.conditions.target.as_mut().unwrap().stack.push(md);
+        let report = report(lab);
+        assert!(report.closing.starts_with("Nothing to change"), "{}", report.closing);
+        let about: Vec<_> = report.caveats.iter().filter(|caveat| caveat.text.starts_with("md0")).collect();
+        assert_eq!(about.len(), says.len(), "{about:?}");
+        assert!(about.iter().zip(says).all(|(about, says)| about.text.starts_with(says)), "{about:?}");
+    }
+}
+
+/// A folder in memory is called that, and has no network.
+#[test]
+fn a_folder_in_memory_has_no_network() {
+    for (kind, says) in [
+        ("tmpfs", "This is memory, not storage (tmpfs)."),
+        ("nfs4", "This is a network file system (nfs4): its figures include the network."),
+    ] {
+        let mut lab = healthy();
+        lab.conditions.target.as_mut().unwrap().file_system.as_mut().unwrap().kind = kind.into();
+        assert_eq!(finding(&report(lab), Topic::Class).statements[0].text, says);
+    }
 }
 
 /// Every sentence of a finding or of measured advice stands on something that exists.

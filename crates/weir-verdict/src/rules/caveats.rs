@@ -18,7 +18,8 @@ const LITTLE: f64 = 0.05;
 pub fn list(view: &View, ended_early: Option<&str>) -> Vec<Statement> {
     let mut all = Vec::new();
     all.extend(ended_early.map(|why| Statement::new(format!("Ended early: {why}."), Vec::new())));
-    all.extend(settings::risks(view));
+    all.extend(settings::barriers(view));
+    all.extend(settings::arrays(view));
     all.extend(others(view));
     all.extend(failed(view));
     all.extend(cpu_bound(view));

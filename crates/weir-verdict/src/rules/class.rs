@@ -148,16 +148,16 @@ fn kind(signs: &Signs) -> &'static str {
 
 fn by_file_system(view: &View) -> Option<(String, Statement)> {
     let kind = view.file_system_kind();
-    let name = match kind {
-        "tmpfs" | "ramfs" => "memory, not storage",
+    let (name, more) = match kind {
+        "tmpfs" | "ramfs" => ("memory, not storage", ""),
         k if k.starts_with("nfs") || ["cifs", "smb3", "ceph", "glusterfs", "9p"].contains(&k) => {
-            "a network file system"
+            ("a network file system", ": its figures include the network")
         }
         _ => return None,
     };
     let mut evidence = vec![fact("mountinfo", kind)];
     evidence.extend(view.typical_commit().map(rate_of));
-    let text = format!("This is {name} ({kind}): its figures include the network.");
+    let text = format!("This is {name} ({kind}){more}.");
     Some((format!("storage like {name}"), Statement::new(text, evidence)))
 }
 

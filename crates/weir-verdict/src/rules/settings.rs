@@ -10,20 +10,13 @@ pub fn advise(view: &View) -> Vec<Advice> {
     [loop_device(view), scheduler(view)].into_iter().flatten().collect()
 }
 
-/// Risks in the settings found, as sentences.
-pub fn risks(view: &View) -> Vec<Statement> {
-    let mut risks = Vec::new();
-    risks.extend(barriers(view));
-    risks.extend(view.target().into_iter().flat_map(|t| &t.stack).filter_map(array));
-    risks
-}
-
 fn option<'a>(view: &View<'a>, names: &[&str]) -> Option<&'a str> {
     let options = &view.target()?.file_system.as_ref()?.options;
     options.iter().map(String::as_str).find(|o| names.contains(o))
 }
 
-fn barriers(view: &View) -> Option<Statement> {
+/// A mount without barriers, which puts data at risk.
+pub fn barriers(view: &View) -> Option<Statement> {
     let found = option(view, &["nobarrier", "barrier=0"])?;
     let text = format!(
         "The file system is mounted with {found}: fsync does not empty the device's cache, and a power failure can \
@@ -32,17 +25,29 @@ fn barriers(view: &View) -> Option<Statement> {
     Some(Statement::new(text, vec![fact("mountinfo", found)]))
 }
 
-fn array(layer: &Layer) -> Option<Statement> {
-    let LayerKind::Md { level, degraded, sync_action, .. } = &layer.kind else { return None };
-    if *degraded == 0 && ["idle", "frozen", ""].contains(&sync_action.as_str()) {
-        return None;
+/// Arrays that lack a member or copy and compare beside the measurement.
+pub fn arrays(view: &View) -> Vec<Statement> {
+    view.target().into_iter().flat_map(|target| &target.stack).flat_map(array).collect()
+}
+
+fn array(layer: &Layer) -> Vec<Statement> {
+    let LayerKind::Md { level, degraded, sync_action, .. } = &layer.kind else { return Vec::new() };
+    let array = format!("{} ({level})", layer.name);
+    let sentence = |text: String, key: &str, value: String| {
+        Statement::new(text, vec![fact(format!("{}/md/{key}", layer.name), value)])
+    };
+    let mut said = Vec::new();
+    if *degraded > 0 {
+        let text = format!(
+            "{array} misses {degraded} of its members: it survives fewer failures, and these figures are not its usual ones."
+        );
+        said.push(sentence(text, "degraded", degraded.to_string()));
     }
-    let text = format!(
-        "{} ({level}) misses {degraded} of its members and is doing `{sync_action}`: these figures are not its usual \
-         ones.",
-        layer.name
-    );
-    Some(Statement::new(text, vec![fact(format!("{}/md", layer.name), sync_action.clone())]))
+    if !["idle", "frozen", ""].contains(&sync_action.as_str()) {
+        let text = format!("{array} is doing `{sync_action}`: these figures are not its usual ones.");
+        said.push(sentence(text, "sync_action", sync_action.clone()));
+    }
+    said
 }
 
 /// A loop device without direct I/O: everything passes two page caches.
