@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::units::{Bytes, Nanos};
 use crate::workload::draft::{Draft, Place};
-use crate::workload::fio::values::{self, flag, same_for_all, whole};
+use crate::workload::fio::values::{self, flag, same_for_both, whole};
 use crate::workload::fio::{Imported, Section};
 use crate::workload::spec::{Access, Arrival, BlockSize, Data, EngineKind, Job, OpenSync, SyncMode};
 use crate::workload::text::Direction;
@@ -125,12 +125,32 @@ impl Reader<'_> {
 
     /// The value of a key as `parse` reads it; a value that it does not is named.
     fn value<T>(&mut self, keys: &[&str], parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-        let text = self.section.get(keys)?;
+        let (key, text) = self.section.last(keys)?;
         let parsed = parse(text);
         if parsed.is_none() {
-            self.refuse(format!("[{}] {}={text}", self.section.name, keys[0]));
+            self.refuse(format!("[{}] {key}={text}", self.section.name));
         }
         parsed
+    }
+
+    /// Whether the last of several keys is this one.
+    fn is_last(&self, key: &str, keys: &[&str]) -> bool {
+        self.section.last(keys).is_some_and(|(last, _)| last == key)
+    }
+
+    /// One switch in fio, with two names.
+    fn direct(&mut self) -> bool {
+        let names = ["direct", "buffered"];
+        let is_buffered = self.is_last("buffered", &names);
+        self.value(&names, flag).is_some_and(|on| on != is_buffered)
+    }
+
+    /// One percentage in fio, with two names.
+    fn read_percent(&mut self) -> Option<f64> {
+        let names = ["rwmixread", "rwmixwrite"];
+        let of_writes = self.is_last("rwmixwrite", &names);
+        let percent = self.value(&names, |text| text.parse::<f64>().ok())?;
+        Some(if of_writes { 100.0 - percent } else { percent })
     }
 
     /// Names something once, however often it is looked at.
@@ -154,11 +174,8 @@ impl Reader<'_> {
 
     fn draft(&mut self) -> Result<Draft, String> {
         let direction = self.direction()?;
-        let mix = self.value(&["rwmixread"], |text| text.parse::<f64>().ok());
-        let mix_of_writes = self.value(&["rwmixwrite"], |text| text.parse::<f64>().ok());
         let both = direction.read_percent > 0.0 && direction.read_percent < 100.0;
-        let mixed = mix.or(mix_of_writes.map(|percent| 100.0 - percent)).filter(|_| both);
-        let read_percent = mixed.unwrap_or(direction.read_percent);
+        let read_percent = self.read_percent().filter(|_| both).unwrap_or(direction.read_percent);
         let (engine, depth) = self.engine();
         let block = self.block();
         let mut draft = Draft {
@@ -168,7 +185,7 @@ impl Reader<'_> {
             engine: Some(engine),
             depth: Some(depth),
             threads: Some(self.threads()),
-            direct: Some(self.flag(&["direct"]) || self.value(&["buffered"], flag) == Some(false)),
+            direct: Some(self.direct()),
             iopoll: Some(self.flag(&["hipri"])),
             warmup: self.value(&["ramp_time"], values::time),
             seed: self.value(&["randseed"], whole),
@@ -226,7 +243,7 @@ impl Reader<'_> {
 
     fn block(&mut self) -> BlockSize {
         let split = self.value(&["bssplit"], values::block_split);
-        let fixed = self.value(&["bs", "blocksize"], |text| same_for_all(text).and_then(values::bytes));
+        let fixed = self.value(&["bs", "blocksize"], |text| same_for_both(text).and_then(values::bytes));
         split.unwrap_or(BlockSize::Fixed(fixed.unwrap_or(Bytes(4096))))
     }
 
@@ -352,8 +369,7 @@ impl Reader<'_> {
         if job.threads > 1 && matches!(job.access, Access::Sequential) {
             self.note("each of fio's numjobs reads or writes its own sequence; weir's threads share one");
         }
-        let maps_blocks =
-            !["norandommap", "softrandommap"].iter().any(|key| self.section.get(&[key]) == Some("1"));
+        let maps_blocks = !self.flag(&["norandommap"]);
         if maps_blocks && matches!(job.access, Access::Random(_)) && job.duration.0 == 0 {
             self.note("fio visits each random block once; weir draws each block anew, as with norandommap");
         }

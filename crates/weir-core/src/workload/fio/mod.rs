@@ -26,13 +26,15 @@ struct Section {
 }
 
 impl Section {
-    /// The value that counts: the last one.
+    /// The setting that counts: the last one.
+    fn last(&self, keys: &[&str]) -> Option<(&str, &str)> {
+        let found = self.settings.iter().rev().find(|(key, _)| keys.contains(&key.as_str()));
+        found.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Its value.
     fn get(&self, keys: &[&str]) -> Option<&str> {
-        self.settings
-            .iter()
-            .rev()
-            .find(|(key, _)| keys.contains(&key.as_str()))
-            .map(|(_, value)| value.as_str())
+        self.last(keys).map(|(_, value)| value)
     }
 }
 

@@ -110,7 +110,7 @@ fn single_keys_mean_what_fio_means() {
         change(&mut job);
         job
     };
-    let cases: [(&str, Job); 24] = [
+    let cases: [(&str, Job); 30] = [
         ("", base.clone()),
         ("runtime=2m", with(|job| job.duration = Nanos::from_secs(120))),
         ("io_size=64k", with(|job| job.operations = 16)),
@@ -124,6 +124,7 @@ fn single_keys_mean_what_fio_means() {
                 job.block = BlockSize::Fixed(Bytes(100));
             }),
         ),
+        ("bs=8k,8k,", with(|job| (job.block, job.operations) = (BlockSize::Fixed(Bytes(8192)), 128))),
         ("bs=8k,8k", with(|job| (job.block, job.operations) = (BlockSize::Fixed(Bytes(8192)), 128))),
         (
             "bssplit=4k/75:16k/",
@@ -137,6 +138,11 @@ fn single_keys_mean_what_fio_means() {
         ("sync=dsync", with(|job| job.open_sync = OpenSync::Dsync)),
         ("sync=1", with(|job| job.open_sync = OpenSync::Sync)),
         ("buffered=0", with(|job| job.direct = true)),
+        ("buffered=1\ndirect=1", with(|job| job.direct = true)),
+        ("direct=1\nbuffered=1", base.clone()),
+        ("buffered=0\ndirect=0", base.clone()),
+        ("rw=randrw\nrwmixread=70\nrwmixwrite=60", with(|job| job.read_percent = 40.0)),
+        ("rw=randrw\nrwmixwrite=60\nrwmixread=70", with(|job| job.read_percent = 70.0)),
         ("zero_buffers", with(|job| job.data = Data::Zero)),
         ("buffer_compress_percentage=40", with(|job| job.data = Data::Compressible(40.0))),
         ("randseed=9", with(|job| job.seed = 9)),
@@ -184,6 +190,9 @@ fn what_is_not_taken_is_named_with_its_section() {
         ("verify=crc32c", "[a] verify=crc32c"),
         ("thinktime=5ms", "[a] thinktime=5ms"),
         ("bs=4k,8k", "[a] bs=4k,8k"),
+        ("bs=16k,", "[a] bs=16k,"),
+        ("blocksize=16k,,16k", "[a] blocksize=16k,,16k"),
+        ("bssplit=4k/50:8k/50,", "[a] bssplit=4k/50:8k/50,"),
         ("size=50%", "[a] size=50%"),
         ("ioengine=rados", "[a] ioengine=rados"),
         ("directory=/a:/b", "[a] directory=/a:/b"),
@@ -206,6 +215,15 @@ fn what_is_not_taken_is_named_with_its_section() {
         let imported = import(text);
         assert!(imported.jobs.is_empty(), "{text}: {imported:?}");
         assert!(imported.unsupported.iter().any(|what| what.contains(reason)), "{text}: {imported:?}");
+    }
+}
+
+#[test]
+fn blocks_that_fio_visits_once_are_noted() {
+    for (lines, notes) in [("", 1), ("softrandommap", 1), ("norandommap=0", 1), ("norandommap", 0)] {
+        let imported = import(&format!("[a]\nrw=randread\nsize=1m\n{lines}\n"));
+        assert_eq!(imported.notes.len(), notes, "{lines}: {:?}", imported.notes);
+        assert!(imported.unsupported.is_empty(), "{lines}: {imported:?}");
     }
 }
 

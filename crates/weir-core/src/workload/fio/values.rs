@@ -67,17 +67,18 @@ pub fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Parts separated by commas that fio applies to reads, writes and trims, where they are the same for all.
-pub fn same_for_all(text: &str) -> Option<&str> {
+/// Parts separated by commas that fio applies to reads, writes and trims, where reads and writes have the same: a part
+/// that is left out is as the one before, an empty one is fio's default. No job that is taken trims.
+pub fn same_for_both(text: &str) -> Option<&str> {
     let mut parts = text.split(',').map(str::trim);
-    let first = parts.next()?;
-    parts.all(|part| part.is_empty() || part == first).then_some(first)
+    let reads = parts.next()?;
+    parts.next().is_none_or(|writes| writes == reads).then_some(reads)
 }
 
 /// `bssplit`: sizes with percentages; those without one share what is left.
 pub fn block_split(text: &str) -> Option<BlockSize> {
     let mut sizes = Vec::new();
-    for part in same_for_all(text)?.split(':') {
+    for part in same_for_both(text)?.split(':') {
         let (size, percent) = part.split_once('/').unwrap_or((part, ""));
         let percent = if percent.is_empty() { None } else { Some(percent.trim().parse::<f64>().ok()?) };
         sizes.push((bytes(size)?, percent));
