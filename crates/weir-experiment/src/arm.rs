@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use weir_core::workload::Job;
+use weir_core::workload::spec::OpenSync;
 use weir_knobs::Setting;
 use weir_oltp::OltpSpec;
 
@@ -50,4 +51,31 @@ pub struct CommandSpec {
     pub command: String,
     /// Figures: a name, and a regular expression whose first group is the number.
     pub metrics: Vec<(String, String)>,
+}
+
+/// What rates and latencies of jobs count: one thing in all arms of an experiment, or they could not be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// Commits: every write of every arm is one.
+    Commits,
+    /// Reads, and writes each with the sync that it waits for.
+    Operations,
+}
+
+impl Counted {
+    /// What an experiment with these arms counts.
+    pub fn of(arms: &[Arm]) -> Counted {
+        let commits_all = |arm: &Arm| match &arm.workload {
+            Workload::Job(job) => synced_every(job) == Some(1),
+            Workload::Transactions(_) | Workload::Command(_) => false,
+        };
+        if !arms.is_empty() && arms.iter().all(commits_all) { Counted::Commits } else { Counted::Operations }
+    }
+}
+
+/// Of how many writes one makes all before it durable; `None` where none does.
+pub(crate) fn synced_every(job: &Job) -> Option<u64> {
+    let every = if job.open_sync == OpenSync::None { job.sync.every } else { 1 };
+    (job.writes() && every > 0).then_some(every)
 }

@@ -47,7 +47,7 @@ impl Beside {
 
     fn headline(&self, arms: &[ArmSummary], effects: &[Effect]) -> String {
         let share = |from: usize, to: usize, metric: Metric| share(effects, from, to, &metric);
-        let what = words::operations(&self.plan.arms[ALONE]);
+        let what = words::operations(&self.plan.arms);
         let flood = self.plan.arms[FLOODED].floods.join(" and ");
         let Some(flooded) = share(ALONE, FLOODED, Metric::Rate) else {
             return "Too little was measured for the effect of the flood.".to_string();

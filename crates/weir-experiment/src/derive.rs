@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::arm::Counted;
 use crate::measures::{Measures, Metric, Second};
-use weir_core::result::record::{Class, Interval, IntervalClass, JobRecord};
+use weir_core::result::record::{Class, Interval, JobRecord};
 use weir_core::stats::Histogram;
 use weir_core::stats::quantile::quantile;
 use weir_oltp::{Kind, OltpRecord};
 
 /// An interval shorter than this share of the longest is the stub at a run's end, and says nothing on its own.
 const STUB: f64 = 0.5;
+/// What is counted of a database's statements.
+const KINDS: &[Kind] = &[Kind::Transaction];
 
 /// The machine at one moment of a trial.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,14 +28,29 @@ pub struct Moment {
 }
 
 /// The figures of one of weir's jobs. `moments` are in order, the first at the start of measuring.
-pub fn of_job(job: &JobRecord, moments: &[Moment]) -> Measures {
-    let classes = operations(job);
-    let latency = merged(job, &classes);
+pub fn of_job(job: &JobRecord, counted: Counted, moments: &[Moment]) -> Measures {
+    let latency = latency(job, counted);
     let mut values = of_latency(&latency, job.elapsed_ns, moments);
     let submits = job.engine.submits.as_ref().and_then(|submits| quantile(submits, 0.95).ns());
     values.extend(submits.map(|ns| (Metric::SubmitP95, ns as f64)));
-    let seconds = seconds(&job.intervals, job.job.duration.0, &classes, moments);
+    // A commit is counted with its write.
+    let (counts, timed): (&[Class], &[Class]) = match counted {
+        Counted::Commits => (&[Class::Commit], &[Class::Commit]),
+        Counted::Operations => (&[Class::Read, Class::Write], &[Class::Read, Class::Write, Class::Commit]),
+    };
+    let seconds = seconds(&job.intervals, job.job.duration.0, (counts, timed), moments);
     Measures { values, seconds, operations: latency.count() }
+}
+
+/// A job's figures anew in what a trial measured; the machine's stay.
+pub(crate) fn count_again(measures: &mut Measures, job: &JobRecord, counted: Counted) {
+    let again = of_job(job, counted, &[]);
+    measures.operations = again.operations;
+    measures.values.retain(|metric, _| matches!(metric, Metric::Bulk | Metric::Device));
+    measures.values.extend(again.values);
+    for (second, again) in measures.seconds.iter_mut().zip(again.seconds) {
+        (second.rate, second.p99_ns) = (again.rate, again.p99_ns);
+    }
 }
 
 /// The figures of a database's transactions. `moments` as in [`of_job`].
@@ -41,7 +59,7 @@ pub fn of_transactions(record: &OltpRecord, moments: &[Moment]) -> Measures {
     let latency = record.kinds.get(&Kind::Transaction).map_or(&nothing, |kind| &kind.latency);
     Measures {
         values: of_latency(latency, record.elapsed_ns, moments),
-        seconds: seconds(&record.intervals, record.spec.duration.0, &[Kind::Transaction], moments),
+        seconds: seconds(&record.intervals, record.spec.duration.0, (KINDS, KINDS), moments),
         operations: latency.count(),
     }
 }
@@ -69,19 +87,35 @@ pub fn of_command(figures: &[(String, f64)], moments: &[Moment]) -> Measures {
     Measures { values, seconds: course.collect(), operations: 0 }
 }
 
-/// Commits where the job commits, else reads and writes.
-fn operations(job: &JobRecord) -> Vec<Class> {
-    let any = |class: &Class| job.classes.get(class).is_some_and(|c| c.latency.count() > 0);
-    if any(&Class::Commit) || job.job.sync.every == 1 && job.job.writes() {
-        return vec![Class::Commit];
+/// Times that operations took, from the start to the end of the sync that they wait for.
+fn latency(job: &JobRecord, counted: Counted) -> Histogram {
+    let of = |class: Class| job.classes.get(&class).map(|record| &record.latency);
+    let commits = of(Class::Commit).cloned().unwrap_or_default();
+    if counted == Counted::Commits {
+        return commits;
     }
-    [Class::Read, Class::Write].into_iter().filter(any).collect()
+    let other_writes = of(Class::Write).map(|writes| all_but(writes, commits.count()));
+    let mut all = commits;
+    of(Class::Read).into_iter().chain(&other_writes).for_each(|other| all.merge(other));
+    all
 }
 
-fn merged(job: &JobRecord, classes: &[Class]) -> Histogram {
-    let mut all = Histogram::new();
-    classes.iter().filter_map(|class| job.classes.get(class)).for_each(|c| all.merge(&c.latency));
-    all
+/// A histogram without `n` of its values that lie like all of them: of writes that a commit follows, the commits have the
+/// whole time.
+fn all_but(histogram: &Histogram, n: u64) -> Histogram {
+    let (count, left) = (u128::from(histogram.count()), u128::from(histogram.count().saturating_sub(n)));
+    let (mut rest, mut seen, mut kept) = (Histogram::new(), 0, 0);
+    for (bucket, n) in histogram.nonzero() {
+        seen += u128::from(n);
+        let upto = seen * left / count;
+        rest.add_bucket(bucket, (upto - kept) as u64);
+        kept = upto;
+    }
+    if let (Some(min), Some(max)) = (histogram.min().filter(|_| left > 0), histogram.max()) {
+        let sum = histogram.sum();
+        rest.set_exact(sum / count * left + sum % count * left / count, min, max);
+    }
+    rest
 }
 
 /// Bulk over the time that floods ran, and what the device wrote over the whole.
@@ -118,11 +152,12 @@ fn second_between(from: &Moment, to: &Moment) -> Second {
     }
 }
 
-/// A run's intervals, without the stub at its end and without those past its time: what was stuck then was let go.
+/// A run's intervals, without the stub at its end and without those past its time: what was stuck then was let go. Of
+/// `classes`, the first are counted; the others' latencies count.
 fn seconds<K: Ord>(
     intervals: &[Interval<K>],
     duration_ns: u64,
-    classes: &[K],
+    classes: (&[K], &[K]),
     moments: &[Moment],
 ) -> Vec<Second> {
     let limit_ns = if duration_ns > 0 { duration_ns } else { u64::MAX };
@@ -134,9 +169,9 @@ fn seconds<K: Ord>(
     within().filter(whole).map(|interval| second(interval, classes, moments)).collect()
 }
 
-fn second<K: Ord>(interval: &Interval<K>, classes: &[K], moments: &[Moment]) -> Second {
-    let done: Vec<&IntervalClass> = classes.iter().filter_map(|class| interval.classes.get(class)).collect();
-    let count: u64 = done.iter().map(|class| class.count).sum();
+fn second<K: Ord>(interval: &Interval<K>, (counts, timed): (&[K], &[K]), moments: &[Moment]) -> Second {
+    let of = |class: &K| interval.classes.get(class);
+    let count: u64 = counts.iter().filter_map(of).map(|class| class.count).sum();
     let end_ns = interval.start_ns + interval.len_ns;
     let machine = nearest(moments, interval.start_ns)
         .zip(nearest(moments, end_ns))
@@ -148,7 +183,7 @@ fn second<K: Ord>(interval: &Interval<K>, classes: &[K], moments: &[Moment]) -> 
         len_ns: interval.len_ns,
         rate: count as f64 * 1e9 / interval.len_ns as f64,
         // Of several classes, the slower one's.
-        p99_ns: done.iter().filter(|class| class.count > 0).map(|class| class.p99_ns).max(),
+        p99_ns: timed.iter().filter_map(of).filter(|class| class.count > 0).map(|class| class.p99_ns).max(),
         ..machine
     }
 }
@@ -160,10 +195,9 @@ fn nearest(moments: &[Moment], at_ns: u64) -> Option<&Moment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_core::result::record::ClassRecord;
+    use weir_core::result::record::{ClassRecord, IntervalClass};
     use weir_core::units::Nanos;
     use weir_core::workload::Job;
-    use weir_core::workload::spec::SyncPolicy;
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -174,23 +208,29 @@ mod tests {
 
     /// Each second: so many commits of 1 ms and as many reads of 5 ms.
     fn job(counts: &[u64], elapsed_ns: u64) -> JobRecord {
-        let mut of_run = BTreeMap::new();
+        let commits_and_reads =
+            |count: &u64| vec![(Class::Commit, *count, 1_000), (Class::Read, *count, 5_000)];
+        JobRecord { elapsed_ns, ..of_classes(&counts.iter().map(commits_and_reads).collect::<Vec<_>>()) }
+    }
+
+    /// Of each second, classes with their counts and their latency in µs.
+    fn of_classes(seconds: &[Vec<(Class, u64, u64)>]) -> JobRecord {
+        let mut of_run: BTreeMap<Class, ClassRecord> = BTreeMap::new();
         let mut intervals = Vec::new();
-        for (index, count) in counts.iter().enumerate() {
+        for (index, done) in seconds.iter().enumerate() {
             let mut classes = BTreeMap::new();
-            for (class, latency_ns) in [(Class::Commit, 1_000_000), (Class::Read, 5_000_000)] {
-                let record: &mut ClassRecord = of_run.entry(class).or_default();
-                (0..*count).for_each(|_| record.latency.record(latency_ns));
+            for (class, count, latency_us) in done {
+                let latency_ns = latency_us * 1_000;
+                of_run.entry(*class).or_default().latency.record_many(latency_ns, *count);
                 let interval = IntervalClass { count: *count, p99_ns: latency_ns, ..Default::default() };
-                classes.insert(class, interval);
+                classes.insert(*class, interval);
             }
             let start_ns = index as u64 * SECOND_NS;
             intervals.push(Interval { start_ns, len_ns: SECOND_NS, classes, ..Default::default() });
         }
-        let sync = SyncPolicy { every: 1, ..SyncPolicy::default() };
         JobRecord {
-            job: Job { sync, read_percent: 50.0, duration: Nanos(2 * SECOND_NS), ..Job::default() },
-            elapsed_ns,
+            job: Job { duration: Nanos(2 * SECOND_NS), ..Job::default() },
+            elapsed_ns: seconds.len() as u64 * SECOND_NS,
             classes: of_run,
             intervals,
             ..JobRecord::default()
@@ -199,7 +239,7 @@ mod tests {
 
     #[test]
     fn commits_speak_for_a_job_that_commits_and_few_samples_for_no_percentile() {
-        let measures = of_job(&job(&[100, 140], 2 * SECOND_NS), &[]);
+        let measures = of_job(&job(&[100, 140], 2 * SECOND_NS), Counted::Commits, &[]);
         assert_eq!(measures.operations, 240);
         assert_eq!(measures.get(&Metric::Rate), Some(120.0));
         assert_eq!(measures.get(&Metric::Mean), Some(1e6));
@@ -210,10 +250,43 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_is_a_read_or_a_write_with_the_sync_that_it_waits_for() {
+        let (read, write, commit) = (Class::Read, Class::Write, Class::Commit);
+        for (done, rate, median_us, longest_us, mean_us) in [
+            // Every tenth write of 20 µs waits for a sync.
+            (vec![(write, 100, 20), (commit, 10, 8_000)], 100.0, 20.0, 8_000.0, 818.0),
+            // The same work without a sync, and with one after each write.
+            (vec![(write, 100, 20)], 100.0, 20.0, 20.0, 20.0),
+            (vec![(write, 100, 20), (commit, 100, 8_000)], 100.0, 8_000.0, 8_000.0, 8_000.0),
+            (vec![(read, 60, 100), (write, 40, 20), (commit, 40, 8_000)], 100.0, 100.0, 8_000.0, 3_260.0),
+        ] {
+            let measures = of_job(&of_classes(&vec![done.clone(); 10]), Counted::Operations, &[]);
+            assert_eq!((measures.get(&Metric::Rate), measures.operations), (Some(rate), 1_000), "{done:?}");
+            for (metric, us) in [(Metric::P50, median_us), (Metric::P99, longest_us), (Metric::Mean, mean_us)]
+            {
+                let measured = measures.get(&metric).unwrap() / 1e3;
+                assert!((measured / us - 1.0).abs() < 1e-3, "{done:?}: {metric} {measured}, not {us}");
+            }
+            let second = &measures.seconds[0];
+            assert_eq!((second.rate, second.p99_ns), (rate, Some(longest_us as u64 * 1_000)), "{done:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_counted_can_be_changed_later_and_the_machines_figures_stay() {
+        let moments = [moment(0.0, Some(0), 0, 0), moment(2.0, Some(4_000), 3_000, 0)];
+        let job = of_classes(&vec![vec![(Class::Write, 100, 20), (Class::Commit, 10, 8_000)]; 2]);
+        let mut measures = of_job(&job, Counted::Commits, &moments);
+        assert_eq!((measures.get(&Metric::Rate), measures.seconds[0].rate), (Some(10.0), 10.0));
+        count_again(&mut measures, &job, Counted::Operations);
+        assert_eq!(measures, of_job(&job, Counted::Operations, &moments));
+    }
+
+    #[test]
     fn a_job_of_which_no_commit_came_through_has_a_rate_of_none() {
         let mut stuck = job(&[0], 9 * SECOND_NS);
         stuck.classes.clear();
-        let measures = of_job(&stuck, &[]);
+        let measures = of_job(&stuck, Counted::Commits, &[]);
         assert_eq!((measures.get(&Metric::Rate), measures.get(&Metric::Max)), (Some(0.0), None));
     }
 
@@ -226,7 +299,7 @@ mod tests {
             moment(2.0, Some(3_000), 1_200, 1_500),
             moment(4.0, None, 1_600, 0),
         ];
-        let measures = of_job(&job(&[10, 10, 5, 5], 4 * SECOND_NS), &moments);
+        let measures = of_job(&job(&[10, 10, 5, 5], 4 * SECOND_NS), Counted::Commits, &moments);
         assert_eq!(measures.get(&Metric::Bulk), Some((2_000.0 - 1_000.0) / 2.0));
         assert_eq!(measures.get(&Metric::Device), Some(400.0));
         let bulk: Vec<_> = measures.seconds.iter().map(|s| s.bulk).collect();
@@ -239,7 +312,8 @@ mod tests {
         let mut stalled = job(&[100, 90], 5 * SECOND_NS);
         let start_ns = 2 * SECOND_NS;
         stalled.intervals.push(Interval { start_ns, len_ns: 3 * SECOND_NS, ..Default::default() });
-        let rates: Vec<f64> = of_job(&stalled, &[]).seconds.iter().map(|s| s.rate).collect();
+        let measures = of_job(&stalled, Counted::Commits, &[]);
+        let rates: Vec<f64> = measures.seconds.iter().map(|s| s.rate).collect();
         assert_eq!(rates, [100.0, 90.0]);
     }
 

@@ -33,7 +33,7 @@ pub mod synthetic;
 mod words;
 
 pub use ab::{Ab, AbPlan, Claim};
-pub use arm::{Arm, CommandSpec, Transactions, Workload};
+pub use arm::{Arm, CommandSpec, Counted, Transactions, Workload};
 pub use beside::Beside;
 pub use design::{Design, Observation, Outcome, Phase, Proposal};
 pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
@@ -43,7 +43,7 @@ pub use log::{Conduct, Experiment, TrialLog, Washout};
 pub use measures::{Figures, Measures, Metric, Second};
 pub use plan::ArmsPlan;
 pub use race::{Race, RacePlan};
-pub use replay::{build, replay};
+pub use replay::{build, count_alike, replay};
 pub use scale::{ScalabilityLaw, Scale};
 pub use study::{Role, Study, TimeUsed};
 pub use sweep::{Sweep, SweepPlan};

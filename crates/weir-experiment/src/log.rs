@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::arm::Counted;
 use crate::design::{Observation, Proposal};
 use crate::goal::Goal;
 use weir_blocktrace::StageTable;
@@ -32,6 +33,9 @@ pub struct Experiment {
     pub conduct: Conduct,
     /// Values found before the first trial, of every knob that any arm sets.
     pub found: Vec<Setting>,
+    /// What the figures of its jobs count. Logs of earlier versions do not say it: see [`crate::count_alike`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
     /// The trials, in the order they were made.
     pub trials: Vec<TrialLog>,
     /// Sentences: what was known before the first trial, and helps to read what was found.

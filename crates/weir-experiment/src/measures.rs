@@ -6,8 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A figure of a trial. *The workload's operations* are its commits where it commits (a write with its sync), else
-/// its reads and writes.
+/// A figure of a trial. *The workload's operations* are what [`crate::Counted`] says of a job, else transactions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum Metric {

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::arm::{Arm, Workload};
+use crate::arm::{Arm, Counted, Workload};
 use crate::design::{Outcome, Phase};
 use crate::finding::{Effect, Finding};
 use crate::log::{Experiment, TrialLog};
 use crate::measures::Metric;
 use crate::replay::replay;
 use weir_core::result::Record;
-use weir_core::result::record::Class;
 use weir_knobs::{KnobName, Setting};
 
 /// All of an experiment that can be shown.
@@ -185,12 +184,10 @@ impl Study<'_> {
         if self.arms.iter().any(|arm| matches!(arm.workload, Workload::Transactions(_))) {
             return "transactions";
         }
-        let commits = self.record.jobs.iter().any(|job| job.classes.contains_key(&Class::Commit));
-        let asked = self.arms.iter().any(|arm| match &arm.workload {
-            Workload::Job(job) => job.sync.every == 1,
-            Workload::Transactions(_) | Workload::Command(_) => false,
-        });
-        if commits || asked { "commits" } else { "operations" }
+        match self.experiment.counted.unwrap_or_else(|| Counted::of(&self.arms)) {
+            Counted::Commits => "commits",
+            Counted::Operations => "operations",
+        }
     }
 
     /// Trials of an arm in one phase, in order.
@@ -270,6 +267,7 @@ mod tests {
             budget_ns: 900_000_000_000,
             conduct: Conduct::default(),
             found: vec!["vm.dirty_ratio=20".parse().unwrap()],
+            counted: None,
             trials,
             notes: vec!["Known from the start.".to_string()],
             remarks: Vec::new(),

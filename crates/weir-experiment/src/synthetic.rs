@@ -118,6 +118,7 @@ pub fn experiment(
         budget_ns: 0,
         conduct: Conduct::default(),
         found: Vec::new(),
+        counted: None,
         trials,
         notes: Vec::new(),
         remarks: Vec::new(),

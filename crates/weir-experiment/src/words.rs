@@ -1,14 +1,12 @@
 //! Phrases that the findings of all designs are made of.
 
 use crate::Arm;
-use crate::arm::Workload;
+use crate::arm::{Counted, Workload, synced_every};
 use crate::finding::{Effect, Judgement};
 use crate::goal;
 use crate::measures::Metric;
 use weir_core::stats::bootstrap::{RatioInterval, UNITS_MIN};
 use weir_core::units::{Bytes, limit, significant};
-use weir_core::workload::Job;
-use weir_core::workload::spec::OpenSync;
 use weir_knobs::{Risk, Setting, Value, catalog};
 
 /// `vm.dirty_bytes = 15 MB`.
@@ -41,13 +39,13 @@ pub(super) fn arm(arm: &Arm) -> String {
     if settings.is_empty() { arm.label.clone() } else { settings.join(", ") }
 }
 
-/// What an arm's rate counts.
-pub(super) fn operations(arm: &Arm) -> &'static str {
-    match &arm.workload {
-        Workload::Job(job) if job.sync.every > 0 && job.writes() => "synchronous commits",
-        Workload::Job(_) => "operations",
-        Workload::Transactions(_) => "transactions",
-        Workload::Command(_) => "the command's rate",
+/// What the rates of an experiment's arms count.
+pub(super) fn operations(arms: &[Arm]) -> &'static str {
+    match (arms.first().map(|arm| &arm.workload), Counted::of(arms)) {
+        (Some(Workload::Transactions(_)), _) => "transactions",
+        (Some(Workload::Command(_)), _) => "the command's rate",
+        (_, Counted::Commits) => "synchronous commits",
+        (_, Counted::Operations) => "operations",
     }
 }
 
@@ -149,12 +147,6 @@ pub(super) fn durability_of(from: &Arm, to: &Arm) -> String {
     }
 }
 
-/// Of how many writes one makes all before it durable; `None` where none does.
-fn synced_every(job: &Job) -> Option<u64> {
-    let every = if job.open_sync == OpenSync::None { job.sync.every } else { 1 };
-    (job.writes() && every > 0).then_some(every)
-}
-
 /// How exactly the settings are restored.
 pub(super) fn reversibility(settings: &[Setting]) -> String {
     let told = risks(settings, |risk| if let Risk::Inexact(told) = risk { Some(told) } else { None });
@@ -196,3 +188,5 @@ mod tests {
         }
     }
 }
+    use weir_core::workload::Job;
+    use weir_core::workload::spec::OpenSync;

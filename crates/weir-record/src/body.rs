@@ -6,7 +6,7 @@ use weir_blocktrace::replay::{self, ReplayRecord};
 use weir_control::{History, history};
 use weir_core::json::typed;
 use weir_core::result::Record;
-use weir_experiment::{Experiment, log, study};
+use weir_experiment::{Experiment, count_alike, log, study};
 use weir_oltp::OltpRecord;
 use weir_verdict::{Examined, notes};
 
@@ -37,7 +37,7 @@ impl Body {
             replay::KIND => versioned(extra, replay::SCHEMA).map(Body::Replay),
             notes::KIND => examined(record).map(Body::Doctor),
             weir_oltp::record::KIND => versioned(extra, weir_oltp::record::SCHEMA).map(Body::Oltp),
-            study::KIND => versioned(extra, log::SCHEMA).map(Body::Experiment),
+            study::KIND => experiment(record).map(Body::Experiment),
             history::KIND => versioned(extra, history::SCHEMA).map(Body::Guard),
             _ => Ok(Body::Jobs),
         };
@@ -57,6 +57,12 @@ fn examined(record: &Record) -> Result<Box<Examined>, String> {
     let notes = versioned(&record.extra, notes::SCHEMA)?;
     let conditions = typed(&record.conditions).map_err(|error| format!("damaged conditions: {error}"))?;
     Ok(Box::new(Examined { notes, conditions }))
+}
+
+fn experiment(record: &Record) -> Result<Box<Experiment>, String> {
+    let mut experiment: Box<Experiment> = versioned(&record.extra, log::SCHEMA)?;
+    count_alike(&mut experiment, &record.jobs);
+    Ok(experiment)
 }
 
 /// What a tree says that names its schema.

@@ -1,7 +1,7 @@
 //! What one step of a ladder gained, in words.
 
 use crate::Arm;
-use crate::arm::Workload;
+use crate::arm::{Counted, Workload};
 use crate::finding::{ArmSummary, Effect, Judgement};
 use crate::measures::Metric;
 use crate::words;
@@ -63,7 +63,8 @@ pub(super) fn cost(from: &ArmSummary, to: &ArmSummary) -> String {
 
 /// Sentences on the step to arm `to`.
 pub(super) fn remarks(arms: &[Arm], summaries: &[ArmSummary], effects: &[Effect], to: usize) -> Vec<String> {
-    let step = Step { before: &summaries[to - 1], after: &summaries[to], arm: &arms[to], effects, to };
+    let (before, after) = (&summaries[to - 1], &summaries[to]);
+    let step = Step { before, after, arm: &arms[to], counted: Counted::of(arms), effects, to };
     let told = [Some(step.gained()), step.artefact(), step.little(), step.spoilt()];
     told.into_iter().flatten().map(|sentence| format!("{}: {sentence}", arms[to].label)).collect()
 }
@@ -73,6 +74,7 @@ struct Step<'a> {
     after: &'a ArmSummary,
     arm: &'a Arm,
     effects: &'a [Effect],
+    counted: Counted,
     to: usize,
 }
 
@@ -152,9 +154,9 @@ impl Step<'_> {
     /// What must be in flight for the rate there is, against what is: the evidence for the latency.
     fn little(&self) -> Option<String> {
         let Workload::Job(job) = &self.arm.workload else { return None };
-        // Where a job both reads and commits, its rate counts commits only, and some of what is in flight is reads.
-        let one_kind = !(job.reads() && job.writes() && job.sync.every > 0);
-        if !job.engine.is_async() || !one_kind || job.rate.is_some() {
+        // Where commits alone are counted, what a job reads is in flight too.
+        let counts_all = self.counted == Counted::Operations || !job.reads();
+        if !job.engine.is_async() || !counts_all || job.rate.is_some() {
             return None;
         }
         let (rate, mean) = (self.after.values.get(&Metric::Rate)?, self.after.values.get(&Metric::Mean)?);

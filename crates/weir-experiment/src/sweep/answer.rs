@@ -162,12 +162,11 @@ impl Answer<'_> {
     }
 
     fn subject(&self, arm: usize) -> String {
-        let arm = &self.plan.arms[arm];
         let what = match self.axis {
-            Metric::Rate => words::operations(arm).to_string(),
+            Metric::Rate => words::operations(&self.plan.arms).to_string(),
             ref other => words::figure(other),
         };
-        if arm.floods.is_empty() { what } else { format!("{what} under the flood") }
+        if self.plan.arms[arm].floods.is_empty() { what } else { format!("{what} under the flood") }
     }
 
     /// What an arm costs on the other axis.

@@ -8,9 +8,9 @@ use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::stats::random::{Random, simulate};
 use weir_core::workload::Job;
 use weir_experiment::{
-    Arm, ArmSummary, CommandSpec, Conduct, Effect, Experiment, Finding, Goal, Judgement, Measures, Metric,
-    Observation, Outcome, Phase, Proposal, Recommendation, ScalabilityLaw, Second, Study, Transactions,
-    TrialLog, Washout, Workload, log,
+    Arm, ArmSummary, CommandSpec, Conduct, Counted, Effect, Experiment, Finding, Goal, Judgement, Measures,
+    Metric, Observation, Outcome, Phase, Proposal, Recommendation, ScalabilityLaw, Second, Study,
+    Transactions, TrialLog, Washout, Workload, log,
 };
 use weir_knobs::Setting;
 use weir_oltp::OltpSpec;
@@ -156,6 +156,7 @@ impl Maker {
             budget_ns: 900 * SECOND,
             conduct: Conduct::default(),
             found: settings(found),
+            counted: Some(Counted::Commits),
             trials: self.trials,
             notes: Vec::new(),
             remarks: Vec::new(),

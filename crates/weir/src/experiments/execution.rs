@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use weir_core::result::Record;
 use weir_core::units::Nanos;
-use weir_experiment::{Arm, Design, Experiment, Observation, Outcome, Proposal, TrialLog, Workload, study};
+use weir_experiment::{
+    Arm, Counted, Design, Experiment, Observation, Outcome, Proposal, TrialLog, Workload, study,
+};
 use weir_io::runner::{Stop, pause};
 
-use super::trial::{Lab, Made};
+use super::trial::{JobFigures, Lab, Made};
 use crate::failure::Lacking;
 use crate::store::Store;
 
@@ -36,8 +38,7 @@ pub struct Execution<'a> {
     pub store: Option<Store>,
     /// Ends it.
     pub stop: &'a Stop,
-    /// Whether time submitting is measured.
-    pub time_submits: bool,
+    figures: JobFigures,
     begun: Instant,
     before: Duration,
 }
@@ -52,8 +53,12 @@ impl<'a> Execution<'a> {
         stop: &'a Stop,
     ) -> Self {
         let before = experiment.trials.last().map_or(0, |trial| trial.start_ns + trial.took_ns);
-        Execution {
+        let figures = JobFigures {
             time_submits: experiment.design == TIMES_SUBMITS && design.arms().iter().any(queues),
+            counted: experiment.counted.unwrap_or_else(|| Counted::of(design.arms())),
+        };
+        Execution {
+            figures,
             store: open_store(),
             lab,
             design,
@@ -77,7 +82,7 @@ impl<'a> Execution<'a> {
             self.announce(&arm, proposal.duration_ns, left_ns);
             let start_ns = self.spent().as_nanos() as u64;
             let number = self.experiment.trials.len() as u64;
-            let made = self.lab.trial(&arm, &proposal, number, self.time_submits);
+            let made = self.lab.trial(&arm, &proposal, number, self.figures);
             if self.stop.requested().is_some() {
                 break;
             }

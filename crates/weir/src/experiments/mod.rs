@@ -25,7 +25,7 @@ use weir_core::printable;
 use weir_core::result::Record;
 use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
-use weir_experiment::{Arm, Experiment, Transactions, Workload};
+use weir_experiment::{Arm, Counted, Experiment, Transactions, Workload};
 use weir_host::Host;
 use weir_host::knob::recover_stale;
 use weir_io::runner::{Stop, pause};
@@ -193,6 +193,7 @@ fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experime
         budget_ns: asked.budget_ns,
         conduct: asked.conduct.clone(),
         found,
+        counted: Some(Counted::of(&planned.arms)),
         trials: Vec::new(),
         notes: planned.notes.clone(),
         remarks: planned.remarks.clone(),

@@ -13,7 +13,7 @@ use weir_core::workload::spec::SyncPolicy;
 use weir_db::runner::{self, READY_WITHIN};
 use weir_db::{Connection, Server};
 use weir_experiment::{
-    Arm, CommandSpec, Conduct, Measures, Outcome, Proposal, Transactions, Washout, Workload, derive,
+    Arm, CommandSpec, Conduct, Counted, Measures, Outcome, Proposal, Transactions, Washout, Workload, derive,
 };
 use weir_host::Host;
 use weir_io::runner::{RunOptions, Stop, pause, run};
@@ -58,6 +58,15 @@ pub struct Lab<'a> {
     conduct: Conduct,
     clean_bytes: u64,
     stop: &'a Stop,
+}
+
+/// What is measured of jobs, the same in all trials of an experiment.
+#[derive(Clone, Copy)]
+pub struct JobFigures {
+    /// As the runner's option.
+    pub time_submits: bool,
+    /// What rates and latencies count.
+    pub counted: Counted,
 }
 
 /// A trial that was made.
@@ -132,8 +141,8 @@ impl<'a> Lab<'a> {
         (rest_ns + least_ns, rest_ns + most_ns + settling_ns)
     }
 
-    /// Makes one trial, the `number`th of the experiment. `time_submits`: as the runner's option.
-    pub fn trial(&mut self, arm: &Arm, proposal: &Proposal, number: u64, time_submits: bool) -> Made {
+    /// Makes one trial, the `number`th of the experiment.
+    pub fn trial(&mut self, arm: &Arm, proposal: &Proposal, number: u64, figures: JobFigures) -> Made {
         let longest = Duration::from_nanos(self.conduct.washout_ns);
         let washout = washout::wait(&self.host, &self.target, self.clean_bytes, longest, self.stop);
         let begun = Instant::now();
@@ -153,7 +162,7 @@ impl<'a> Lab<'a> {
                     Err(why) => (Ran::failed(why), None),
                     Ok(unsettled) => {
                         remarks.extend(unsettled);
-                        self.under_floods(arm, proposal, number, time_submits, &mut scene, &stop)
+                        self.under_floods(arm, proposal, number, figures, &mut scene, &stop)
                     }
                 };
                 scene.end_floods();
@@ -184,7 +193,7 @@ impl<'a> Lab<'a> {
         arm: &Arm,
         proposal: &Proposal,
         number: u64,
-        time_submits: bool,
+        figures: JobFigures,
         scene: &mut Scene<'_>,
         stop: &Stop,
     ) -> (Ran, Option<StageTable>) {
@@ -210,7 +219,7 @@ impl<'a> Lab<'a> {
         let ran = match &arm.workload {
             Workload::Job(job) => {
                 let job = self.job_of(job, proposal, number);
-                self.run_job(job, proposal, time_submits, scene, stop)
+                self.run_job(job, proposal, figures, scene, stop)
             }
             Workload::Transactions(transactions) => {
                 self.run_transactions(transactions, proposal, number, scene, stop)
@@ -263,7 +272,7 @@ impl<'a> Lab<'a> {
         &mut self,
         job: Job,
         proposal: &Proposal,
-        time_submits: bool,
+        JobFigures { time_submits, counted }: JobFigures,
         scene: &mut Scene<'_>,
         stop: &Stop,
     ) -> Ran {
@@ -282,7 +291,7 @@ impl<'a> Lab<'a> {
             Ok(None) => return Ran::failed("the runner returned no record"),
             Err(error) => return Ran::failed(error),
         };
-        let measures = derive::of_job(&job, scene.moments());
+        let measures = derive::of_job(&job, counted, scene.moments());
         Ran { outcome: outcome(job.error.clone(), aborted, measures), job: Some(job), transactions: None }
     }
 
