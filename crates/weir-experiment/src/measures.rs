@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use weir_core::units::{Nanos, megabytes_per_second, per_second, significant};
+
 /// A figure of a trial. *The workload's operations* are what [`crate::Counted`] says of a job, else transactions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
@@ -52,6 +54,16 @@ impl Metric {
     /// Whether it is a latency in ns.
     pub fn is_latency(&self) -> bool {
         !matches!(self, Metric::Rate | Metric::Bulk | Metric::Device | Metric::Named(_))
+    }
+
+    /// A value of it in its unit, for people.
+    pub fn shown(&self, value: f64) -> String {
+        match self {
+            Metric::Bulk | Metric::Device => megabytes_per_second(value),
+            Metric::Rate => format!("{}/s", per_second(value)),
+            metric if metric.is_latency() => Nanos(value.max(0.0) as u64).to_string(),
+            _ => significant(value),
+        }
     }
 }
 

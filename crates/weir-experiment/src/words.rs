@@ -3,7 +3,6 @@
 use crate::Arm;
 use crate::arm::{Counted, Workload, synced_every};
 use crate::finding::{Effect, Judgement};
-use crate::goal;
 use crate::measures::Metric;
 use weir_core::stats::bootstrap::{RatioInterval, UNITS_MIN};
 use weir_core::units::{Bytes, limit, significant};
@@ -63,7 +62,7 @@ pub(super) fn figure(metric: &Metric) -> String {
 
 /// A value in its unit.
 pub(super) fn value(metric: &Metric, value: f64) -> String {
-    goal::shown(metric, value)
+    metric.shown(value)
 }
 
 /// A share in percent with as many digits as it is worth: `0.1`, `4`, `93`, `1250`.

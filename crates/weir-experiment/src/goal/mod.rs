@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::measures::{Figures, Metric};
-use weir_core::units::significant;
+use crate::words;
 
 mod parse;
 mod print;
@@ -26,7 +26,7 @@ pub struct Goal {
     pub weights: Vec<(Metric, f64)>,
     /// What must hold for an arm to be eligible at all.
     pub bounds: Vec<Bound>,
-    /// Figures that may not be worse than the baseline by more than this share (0.1: a tenth), beside the goal.
+    /// Figures that may not be worse than the baseline by more than this share of it (0.1: a tenth), beside the goal.
     pub guardrails: Vec<(Metric, f64)>,
     /// Figures of a command of which less is better (`min latency_ms`); of weir's own figures it is known.
     pub less: Vec<Metric>,
@@ -137,16 +137,20 @@ impl Goal {
     pub fn breaches(&self, figures: &Figures, bases: &Bases<'_>) -> Vec<String> {
         let bounds = self.bounds.iter().filter_map(|bound| breach(bound, figures, bases).err());
         let guardrails = self.guardrails.iter().filter_map(|(metric, share)| {
-            let gain = bases.found.and_then(|found| self.gain(metric, figures, found));
-            let change = match gain {
-                None => return Some(format!("{metric} was not measured")),
-                Some(gain) => (-gain).exp() - 1.0,
+            let Some(gain) = bases.found.and_then(|found| self.gain(metric, figures, found)) else {
+                return Some(format!("{metric} was not measured"));
             };
-            let (allowed, worse) = (significant(share * 100.0), significant(change * 100.0));
-            (change > *share)
-                .then(|| format!("{metric} is {worse} % worse than the baseline, {allowed} % allowed"))
+            let change = words::change(if self.more_is_better(metric) { gain } else { -gain }.exp());
+            let allowed = print::percent(*share);
+            (-gain > self.allowed(metric, *share))
+                .then(|| format!("{metric}: {change} against the baseline, {allowed} % worse is allowed"))
         });
         bounds.chain(guardrails).collect()
+    }
+
+    /// The loss that a guardrail allows, as the logarithm of a ratio: a rate falls by its share, a latency rises by it.
+    fn allowed(&self, metric: &Metric, share: f64) -> f64 {
+        if self.more_is_better(metric) { -(1.0 - share).max(0.0).ln() } else { share.ln_1p() }
     }
 
     /// By how much bounds and guardrails are missed, as the sum of logarithms of ratios: 0 where all hold.
@@ -156,7 +160,7 @@ impl Goal {
             self.bounds.iter().map(|bound| bound.margin(figures, bases).map_or(most, |m| (-m).max(0.0)));
         let guardrails = self.guardrails.iter().map(|(metric, share)| {
             let gain = bases.found.and_then(|found| self.gain(metric, figures, found));
-            gain.map_or(most, |gain| (-gain - share.ln_1p()).max(0.0))
+            gain.map_or(most, |gain| (-gain - self.allowed(metric, *share)).max(0.0))
         });
         bounds.chain(guardrails).sum()
     }
@@ -201,11 +205,6 @@ fn stand_ins(metric: &Metric) -> &[Metric] {
     }
 }
 
-/// A figure's value in its unit, for people.
-pub(super) fn shown(metric: &Metric, value: f64) -> String {
-    print::value(metric, value, print::Digits::Few)
-}
-
 fn log_ratio(to: f64, from: f64) -> f64 {
     if to <= 0.0 && from <= 0.0 {
         return 0.0;
@@ -226,9 +225,9 @@ fn breach(bound: &Bound, figures: &Figures, bases: &Bases<'_>) -> Result<(), Str
         }
     };
     let holds = if bound.at_most { *value <= limit } else { *value >= limit };
-    holds.then_some(()).ok_or_else(|| {
-        format!("{metric} is {}, not {bound}: {}", shown(metric, *value), shown(metric, limit))
-    })
+    holds
+        .then_some(())
+        .ok_or_else(|| format!("{metric} is {}, not {bound}: {}", metric.shown(*value), metric.shown(limit)))
 }
 
 impl fmt::Display for Base {
@@ -275,17 +274,28 @@ mod tests {
 
     #[test]
     fn bounds_and_guardrails_say_what_does_not_hold() {
-        let found = figures(&[("rate", 50.0), ("p99", 2e9), ("bulk", 250e6)]);
+        let found = figures(&[("rate", 50.0), ("p99", 2e9), ("bulk", 250e6), ("lag", 100.0)]);
         let idle = figures(&[("rate", 1500.0)]);
-        let trial = figures(&[("rate", 1200.0), ("p99", 12e6), ("bulk", 205e6)]);
+        let trial = figures(&[("rate", 1200.0), ("p99", 12e6), ("bulk", 205e6), ("lag", 82.0)]);
         for (goal, expected) in [
             ("max rate", vec![]),
             ("max rate with p99 <= 12ms", vec![]),
             ("max bulk with p99 <= 10ms", vec!["p99 is 12.0 ms, not p99 <= 10ms: 10.0 ms"]),
             ("max bulk with rate >= 85% of idle", vec!["rate is 1,200/s, not rate >= 85% of idle: 1,275/s"]),
             ("max rate with bulk >= 80% of found", vec![]),
-            ("max rate keep bulk within 10%", vec!["bulk is 22.0 % worse than the baseline, 10.0 % allowed"]),
+            (
+                "max rate keep bulk within 10%",
+                vec!["bulk: -18 % against the baseline, 10 % worse is allowed"],
+            ),
+            // 205 of 250 are 82 %.
+            ("max rate keep bulk within 18.1%", vec![]),
+            ("max rate keep bulk within 120%", vec![]),
             ("max rate keep p99 within 0%", vec![]),
+            (
+                "max rate keep lag within 17.9%",
+                vec!["lag: -18 % against the baseline, 17.9 % worse is allowed"],
+            ),
+            ("min lag keep lag within 17.9%", vec![]),
             ("max rate with p99.9 <= 1s", vec!["p99.9 was not measured, or on too few samples"]),
             ("max rate with bulk >= 80% of idle", vec!["bulk of idle was not measured"]),
         ] {

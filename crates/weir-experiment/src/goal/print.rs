@@ -4,31 +4,15 @@ use std::fmt;
 
 use crate::goal::{Bound, Goal, Limit};
 use crate::measures::Metric;
-use weir_core::units::{Nanos, megabytes_per_second, per_second, significant};
 
-/// How exactly a value is printed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Digits {
-    /// As many as it takes to read the same value back.
-    All,
-    /// For people.
-    Few,
-}
-
-/// A figure's value in its unit.
-pub fn value(metric: &Metric, value: f64, digits: Digits) -> String {
-    match (digits, metric) {
-        (Digits::All, Metric::Bulk | Metric::Device) => {
+/// A figure's value in its unit, in as many digits as it takes to read the same value back.
+fn exact(metric: &Metric, value: f64) -> String {
+    match metric {
+        Metric::Bulk | Metric::Device => {
             in_unit(value, &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "KB/s"), (1.0, "B/s")])
         }
-        (Digits::All, metric) if metric.is_latency() => {
-            in_unit(value, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
-        }
-        (Digits::All, _) => value.to_string(),
-        (Digits::Few, Metric::Bulk | Metric::Device) => megabytes_per_second(value),
-        (Digits::Few, Metric::Rate) => format!("{}/s", per_second(value)),
-        (Digits::Few, metric) if metric.is_latency() => Nanos(value.max(0.0) as u64).to_string(),
-        (Digits::Few, _) => significant(value),
+        metric if metric.is_latency() => in_unit(value, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")]),
+        _ => value.to_string(),
     }
 }
 
@@ -69,13 +53,13 @@ impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ", self.metric, if self.at_most { "<=" } else { ">=" })?;
         match self.limit {
-            Limit::Value(limit) => f.write_str(&value(&self.metric, limit, Digits::All)),
+            Limit::Value(limit) => f.write_str(&exact(&self.metric, limit)),
             Limit::Share { share, of } => write!(f, "{}% of {of}", percent(share)),
         }
     }
 }
 
 /// A share in percent, without the dust of floating point.
-fn percent(share: f64) -> f64 {
+pub fn percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }
