@@ -2,7 +2,7 @@
 
 use crate::Arm;
 use crate::arm::{Counted, Workload, synced_every};
-use crate::finding::{Effect, Judgement};
+use crate::finding::{ArmSummary, Effect, Judgement};
 use crate::measures::Metric;
 use weir_core::stats::bootstrap::{RatioInterval, UNITS_MIN};
 use weir_core::units::{Bytes, limit, significant};
@@ -87,25 +87,58 @@ pub(super) fn change(ratio: f64) -> String {
     if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
 }
 
-/// `(95 %: +9 % … +15 %)`.
-pub(super) fn interval(ratio: &RatioInterval) -> String {
-    format!("(95 %: {} … {})", change(ratio.low), change(ratio.high))
+/// `(95 %: +9 % … +15 %)`: an interval that leaves out the truth with chance `alpha`.
+pub(super) fn interval(ratio: &RatioInterval, alpha: f64) -> String {
+    let level = 100.0 - alpha * 100.0;
+    format!("({level:.0} %: {} … {})", change(ratio.low), change(ratio.high))
 }
 
 /// An effect in short: `+12 % (95 %: +9 % … +15 %)`, or that nothing was shown.
-pub(super) fn effect(effect: &Effect) -> String {
+pub(super) fn effect(effect: &Effect, alpha: f64) -> String {
     match (&effect.ratio, effect.judgement) {
         (Some(ratio), Judgement::NoDifference) => {
-            format!("no difference shown {}", interval(ratio))
+            format!("no difference shown {}", interval(ratio, alpha))
         }
-        (Some(ratio), _) => format!("{} {}", change(ratio.ratio), interval(ratio)),
+        (Some(ratio), _) => format!("{} {}", change(ratio.ratio), interval(ratio, alpha)),
         (None, _) => "too little was measured to say".to_string(),
     }
 }
 
+/// What got worse, and what may have, of figures that were there to get worse; `None` where nothing did.
+pub(super) fn cost<'a>(
+    effects: impl Iterator<Item = &'a Effect>,
+    arms: &[ArmSummary],
+    alpha: f64,
+) -> Option<String> {
+    let (mut worse, mut unknown) = (Vec::new(), Vec::new());
+    for of in effects {
+        match of.judgement {
+            Judgement::Worse => worse.push(format!("{} {}", figure(&of.metric), effect(of, alpha))),
+            Judgement::Unknown if arms[of.from].values.contains_key(&of.metric) => {
+                unknown.push(figure(&of.metric));
+            }
+            Judgement::Better | Judgement::NoDifference | Judgement::Unknown => {}
+        }
+    }
+    let worse = (!worse.is_empty()).then(|| format!("costs {}", list(&worse)));
+    let unknown = (!unknown.is_empty())
+        .then(|| format!("too little was measured to say its cost in {}", list(&unknown)));
+    let told: Vec<String> = worse.into_iter().chain(unknown).collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// Where [`cost`] has nothing to say.
+pub(super) const NO_COST: &str = "the data show no cost in any other figure";
+
 /// `1 repeat`, `3 repeats`.
 pub(super) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `2 of 3 trials were aborted or failed`; `None` where none was.
+pub(super) fn spoilt(arm: &ArmSummary) -> Option<String> {
+    let of = arm.spoilt + arm.trials;
+    (arm.spoilt > 0).then(|| format!("{} of {of} trials were aborted or failed", arm.spoilt))
 }
 
 /// What a reader must know of intervals from few repeats.
@@ -164,6 +197,8 @@ fn risks(settings: &[Setting], of: fn(Risk) -> Option<&'static str>) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_core::workload::Job;
+    use weir_core::workload::spec::OpenSync;
 
     #[test]
     fn a_job_that_syncs_less_is_less_durable_whatever_the_settings() {
@@ -187,5 +222,3 @@ mod tests {
         }
     }
 }
-    use weir_core::workload::Job;
-    use weir_core::workload::spec::OpenSync;

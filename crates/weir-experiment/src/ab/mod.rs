@@ -149,7 +149,8 @@ impl Ab {
         effects: &[Effect],
     ) -> (String, Recommendation) {
         let (a, b) = (&self.arms[A].label, &self.arms[B].label);
-        let shown = self.goal_in_words(effects, words::effect);
+        let alpha = self.alpha();
+        let shown = self.goal_in_words(effects, |e| words::effect(e, alpha));
         let keep = |why: String| (why.clone(), Recommendation::Keep { why });
         match self.verdict(judge, effects) {
             Judgement::Unknown => {
@@ -160,9 +161,10 @@ impl Ab {
             }
             Judgement::Worse => keep(format!("{b} is worse than {a}: {shown}")),
             Judgement::NoDifference => {
-                let least = self.detectable(judge).map_or(String::new(), |least| format!("; {least}"));
-                let shown = self
-                    .goal_in_words(effects, |e| e.ratio.as_ref().map_or_else(String::new, words::interval));
+                let least =
+                    self.detectable(judge, effects).map_or(String::new(), |least| format!("; {least}"));
+                let interval = |e: &Effect| Some(words::interval(e.ratio.as_ref()?, alpha));
+                let shown = self.goal_in_words(effects, |e| interval(e).unwrap_or_default());
                 keep(format!("no difference between {a} and {b} is shown: {shown}{least}"))
             }
             Judgement::Better => {
@@ -175,7 +177,8 @@ impl Ab {
                     return (why.clone(), Recommendation::Infeasible { why });
                 }
                 let settings = self.arms[B].settings.clone();
-                let cost = self.cost(effects);
+                let cost =
+                    words::cost(effects.iter(), arms, alpha).unwrap_or_else(|| words::NO_COST.to_string());
                 let (durability, reversibility) =
                     (words::durability_of(&self.arms[A], &self.arms[B]), words::reversibility(&settings));
                 let told = format!("{b} is better than {a}: {shown}, and {cost}");
@@ -208,22 +211,14 @@ impl Ab {
         words::list(&each.collect::<Vec<_>>())
     }
 
-    fn cost(&self, effects: &[Effect]) -> String {
-        let worse = effects.iter().filter(|e| e.judgement == Judgement::Worse);
-        let worse: Vec<String> =
-            worse.map(|e| format!("{} {}", words::figure(&e.metric), words::effect(e))).collect();
-        if worse.is_empty() {
-            "the data show no cost in any other figure".to_string()
-        } else {
-            format!("costs {}", words::list(&worse))
-        }
-    }
-
-    /// The smallest difference in the goal's first figure that this data could have shown.
-    fn detectable(&self, judge: &EffectJudge<'_>) -> Option<String> {
+    /// The smallest difference in the goal's first figure that this data could have shown, where it is the first to be
+    /// claimed of all that are compared.
+    fn detectable(&self, judge: &EffectJudge<'_>, effects: &[Effect]) -> Option<String> {
         let metric = self.plan.goal.headline()?.clone();
         let name = words::figure(&metric);
-        let least = judge.estimate(&Wanted { from: A, to: B, metric })?.detectable(self.alpha());
+        let compared = effects.iter().filter(|effect| effect.ratio.is_some()).count().max(1);
+        let estimate = judge.estimate(&Wanted { from: A, to: B, metric })?;
+        let least = estimate.detectable(self.alpha() / compared as f64);
         let percent = words::percent(least - 1.0);
         Some(format!(
             "a difference of {percent} % in {name} would have been found in four of five such experiments"
@@ -266,10 +261,8 @@ impl Ab {
                  reliable intervals"
             ));
         }
-        for arm in arms.iter().filter(|arm| arm.spoilt > 0) {
-            let of = arm.spoilt + arm.trials;
-            remarks.push(format!("{}: {} of {of} trials were aborted or failed", arm.label, arm.spoilt));
-        }
+        let spoilt = |arm: &ArmSummary| Some(format!("{}: {}", arm.label, words::spoilt(arm)?));
+        remarks.extend(arms.iter().filter_map(spoilt));
         let claimed = effects.iter().any(|e| matches!(e.judgement, Judgement::Better | Judgement::Worse));
         if claimed && !self.ranks_agree(judge) {
             let p = wilcoxon::signed_rank(&judge.scores(A, B));

@@ -186,6 +186,55 @@ fn the_words_name_the_effect_and_the_least_that_would_have_shown() {
     );
 }
 
+/// A goal's figure is one of several that are compared, and is claimed at their level.
+#[test]
+fn a_difference_of_the_stated_size_is_found_as_often_as_stated() {
+    let made = |speed: f64, seed: u64| {
+        let mut random = Random::new(seed);
+        let mut ab = Ab::new(plan(8, seed)).unwrap();
+        run(&mut ab, u64::MAX / 2, 0, |proposal| {
+            let noise = (0.05 * random.normal()).exp();
+            let mut outcome = trial(&mut random, &[noise; 10], if proposal.arm == B { speed } else { 1.0 });
+            if let Outcome::Measured(measures) = &mut outcome {
+                let latencies = measures.values.iter_mut().filter(|(metric, _)| metric.is_latency());
+                latencies.for_each(|(_, ns)| *ns = 1e7 * (0.05 * random.normal()).exp());
+            }
+            outcome
+        });
+        ab
+    };
+    let stated: Vec<f64> = (0..100)
+        .filter_map(|seed| {
+            let headline = made(1.0, seed).finding().headline;
+            let (_, rest) = headline.split_once("a difference of ")?;
+            rest.split_once(" % in the rate")?.0.parse().ok()
+        })
+        .collect();
+    let speed = 1.0 + mean(&stated) / 100.0;
+    let found =
+        (0..200).filter(|seed| made(speed, 1000 + seed).finding().headline.contains("is better")).count();
+    println!("of {} stated, {speed}: found {found} of 200", stated.len());
+    assert!(stated.len() > 80 && found >= 140, "{speed}: {found} of 200");
+}
+
+#[test]
+fn figures_without_an_interval_are_not_said_to_cost_nothing() {
+    let mut random = Random::new(6);
+    let mut ab = Ab::new(plan(3, 6)).unwrap();
+    run(&mut ab, u64::MAX / 2, 0, |proposal| {
+        let factors: Vec<f64> = (0..10).map(|_| 1.0 + 0.01 * random.normal()).collect();
+        let mut outcome = trial(&mut random, &factors, if proposal.arm == B { 1.3 } else { 1.0 });
+        if let (B, Outcome::Measured(measures)) = (proposal.arm, &mut outcome) {
+            measures.values.entry(Metric::P95).and_modify(|ns| *ns *= 2.6);
+        }
+        outcome
+    });
+    let finding = ab.finding();
+    let Recommendation::Change { cost, .. } = &finding.recommendation else { panic!("{finding:?}") };
+    assert_eq!(cost, "too little was measured to say its cost in p50 and p95");
+    assert!(!finding.headline.contains("no cost in any other figure"), "{}", finding.headline);
+}
+
 #[test]
 fn one_wild_pair_is_no_difference() {
     let mut random = Random::new(3);
@@ -218,9 +267,16 @@ fn a_first_look_ends_early_where_the_difference_is_plain_and_not_where_there_is_
         "{:?}",
         finding.remarks
     );
+    assert!(
+        finding.headline.contains("(99 %: ") && !finding.headline.contains("(95 %"),
+        "{}",
+        finding.headline
+    );
     let log = experiment("ab", &ab.plan, ab.plan.goal.clone(), trials);
     assert_eq!(replay(&log).unwrap().propose(u64::MAX), None);
-    assert_eq!(pairs_made(1.0).0.len(), 24);
+    let (trials, ab) = pairs_made(1.0);
+    assert_eq!(trials.len(), 24);
+    assert!(ab.finding().headline.contains("(96 %: "), "{}", ab.finding().headline);
 }
 
 #[test]

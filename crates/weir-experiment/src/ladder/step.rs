@@ -5,6 +5,7 @@ use crate::arm::{Counted, Workload};
 use crate::finding::{ArmSummary, Effect, Judgement};
 use crate::measures::Metric;
 use crate::words;
+use weir_core::stats::bca::ALPHA;
 use weir_core::units::grouped;
 
 /// A change of a p95 by less than this factor is not what people call a gain or a loss.
@@ -65,7 +66,7 @@ pub(super) fn cost(from: &ArmSummary, to: &ArmSummary) -> String {
 pub(super) fn remarks(arms: &[Arm], summaries: &[ArmSummary], effects: &[Effect], to: usize) -> Vec<String> {
     let (before, after) = (&summaries[to - 1], &summaries[to]);
     let step = Step { before, after, arm: &arms[to], counted: Counted::of(arms), effects, to };
-    let told = [Some(step.gained()), step.artefact(), step.little(), step.spoilt()];
+    let told = [Some(step.gained()), step.artefact(), step.little(), words::spoilt(after)];
     told.into_iter().flatten().map(|sentence| format!("{}: {sentence}", arms[to].label)).collect()
 }
 
@@ -73,8 +74,8 @@ struct Step<'a> {
     before: &'a ArmSummary,
     after: &'a ArmSummary,
     arm: &'a Arm,
-    effects: &'a [Effect],
     counted: Counted,
+    effects: &'a [Effect],
     to: usize,
 }
 
@@ -113,7 +114,7 @@ impl Step<'_> {
             Judgement::Worse => "worse, ",
             Judgement::NoDifference | Judgement::Unknown => "",
         };
-        Some(format!("{name}{value}, {word}{}", words::effect(effect)))
+        Some(format!("{name}{value}, {word}{}", words::effect(effect, ALPHA)))
     }
 
     /// Where what sysbench prints for its p95 goes another way than the operations' own.
@@ -175,12 +176,6 @@ impl Step<'_> {
             ms(*mean),
             verdict
         ))
-    }
-
-    fn spoilt(&self) -> Option<String> {
-        let of = self.after.spoilt + self.after.trials;
-        (self.after.spoilt > 0)
-            .then(|| format!("{} of {of} trials were aborted or failed", self.after.spoilt))
     }
 }
 

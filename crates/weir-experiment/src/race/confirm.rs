@@ -99,7 +99,11 @@ impl Confirmation {
         };
         let shown =
             self.gain.as_ref().map_or("they are too few to say how much better it is".to_string(), |gain| {
-                format!("in them it is by the goal {} {}", words::change(gain.ratio), words::interval(gain))
+                format!(
+                    "in them it is by the goal {} {}",
+                    words::change(gain.ratio),
+                    words::interval(gain, bca::ALPHA)
+                )
             });
         let broken =
             if self.breaches.is_empty() { String::new() } else { format!("; {}", self.breaches.join(", ")) };

@@ -8,6 +8,7 @@ use crate::race::confirm::Confirmation;
 use crate::race::{End, FOUND, Race, Step, rank, screen};
 use crate::space::Dimension;
 use crate::words;
+use weir_core::stats::bca::ALPHA;
 use weir_core::units::{Nanos, significant};
 
 /// The finding as far as the race came.
@@ -132,12 +133,12 @@ fn change(
     let settings = race.arms[winner].settings.clone();
     let effect = |metric: &Metric| {
         let found = finding.effects.iter().find(|effect| effect.metric == *metric)?;
-        Some(format!("{} {}", words::figure(metric), words::effect(found)))
+        Some(format!("{} {}", words::figure(metric), words::effect(found, ALPHA)))
     };
     let score = confirmation
         .gain
         .as_ref()
-        .map(|gain| format!("by the goal {} {}", words::change(gain.ratio), words::interval(gain)));
+        .map(|gain| format!("by the goal {} {}", words::change(gain.ratio), words::interval(gain, ALPHA)));
     let goal = &race.plan.goal;
     let single = goal.weights.len() == 1;
     let gain = goal.headline().filter(|_| single).and_then(effect).or(score).unwrap_or_default();
@@ -252,7 +253,7 @@ fn given(race: &Race) -> Vec<String> {
                 "On fresh data the race's winner, {}, was by the goal {} {} against {name}, which you named: {}.",
                 words::arm(&race.arms[winner]),
                 words::change(gain.ratio),
-                words::interval(&gain),
+                words::interval(&gain, ALPHA),
                 if gain.low > 1.0 {
                     "it is better"
                 } else if gain.high < 1.0 {

@@ -7,6 +7,7 @@ use crate::goal::{Base, Bases, Limit};
 use crate::measures::Metric;
 use crate::schedule::Schedule;
 use crate::words;
+use weir_core::stats::bca::ALPHA;
 
 /// Neighbours on the grid whose scores differ by less than this factor are as good as each other.
 const AS_GOOD: f64 = 1.05;
@@ -55,11 +56,8 @@ impl Answer<'_> {
     /// What stands against an arm: a spoilt trial, a bound, a guardrail.
     fn breaches(&self, arm: usize) -> Vec<String> {
         let summary = &self.arms[arm];
-        let spoilt = (summary.spoilt > 0).then(|| {
-            format!("{} of {} trials were aborted or failed", summary.spoilt, summary.spoilt + summary.trials)
-        });
         let breaches = self.plan.goal.breaches(&summary.values, &self.bases());
-        spoilt.into_iter().chain(breaches).collect()
+        words::spoilt(summary).into_iter().chain(breaches).collect()
     }
 
     fn score(&self, arm: usize) -> Option<f64> {
@@ -155,7 +153,9 @@ impl Answer<'_> {
                     let value = self.arms[arm].values.get(&self.axis);
                     value.map_or("an unknown value".to_string(), |value| words::value(&self.axis, *value))
                 };
-                let effect = self.effect(self.found, arm, &self.axis).map_or(String::new(), words::effect);
+                let effect = self
+                    .effect(self.found, arm, &self.axis)
+                    .map_or(String::new(), |e| words::effect(e, ALPHA));
                 format!("brings {subject} from {} to {}, {effect}", value(self.found), value(arm))
             }
         }
@@ -169,46 +169,39 @@ impl Answer<'_> {
         if self.plan.arms[arm].floods.is_empty() { what } else { format!("{what} under the flood") }
     }
 
-    /// What an arm costs on the other axis.
+    /// What an arm costs on the other axis, and in the figures beside.
     fn cost(&self, arm: usize) -> String {
-        let Some(effect) = self.effect(self.found, arm, &Metric::Bulk) else {
-            return "costs nothing in the measured figures".to_string();
-        };
-        let percent = |ratio: f64| words::percent((1.0 - ratio).abs());
-        match (&effect.ratio, effect.judgement) {
-            (Some(ratio), Judgement::Worse) => format!(
-                "costs {} % of the bulk rate (95 %: {}–{})",
-                percent(ratio.ratio),
-                percent(ratio.high),
-                percent(ratio.low)
-            ),
-            (Some(ratio), Judgement::Better) => {
-                format!("raises the bulk rate too: {} {}", words::change(ratio.ratio), words::interval(ratio))
-            }
-            (Some(ratio), _) if ratio.ratio < 1.0 => format!(
-                "costs {} % of the bulk rate or nothing {}",
-                percent(ratio.ratio),
-                words::interval(ratio)
-            ),
-            (Some(ratio), _) => {
-                format!("the data show no cost of bulk rate {}", words::interval(ratio))
-            }
-            (None, _) => "its cost of bulk rate was not measured well enough".to_string(),
-        }
+        let (bulk, others): (Vec<&Effect>, Vec<&Effect>) = self
+            .effects
+            .iter()
+            .filter(|e| e.from == self.found && e.to == arm)
+            .partition(|e| e.metric == Metric::Bulk);
+        let others = words::cost(others.into_iter(), self.arms, ALPHA);
+        let parts = [bulk.first().map(|bulk| cost_of_bulk(bulk)), others];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { words::NO_COST.to_string() } else { parts.join("; ") }
     }
 
     fn keep(&self, best: usize) -> (String, Recommendation) {
         let knob = &self.plan.knob;
-        let why = if best == self.found {
+        let mut why = if best == self.found {
             format!("no value of {knob} that was tried is better than the baseline")
         } else {
             let effect = self.plan.goal.headline().and_then(|metric| self.effect(self.found, best, metric));
             let shown = effect
-                .and_then(|e| Some(format!(", {} {}", words::figure(&e.metric), words::interval(&e.ratio?))))
+                .and_then(|e| {
+                    Some(format!(", {} {}", words::figure(&e.metric), words::interval(&e.ratio?, ALPHA)))
+                })
                 .unwrap_or_default();
             let looks = words::value_in(&self.plan.arms[best], knob);
             format!("no value is better than the baseline by more than noise; the best looks {looks}{shown}")
         };
+        if let Some((value, breaches)) = self.ruled_out() {
+            why = format!(
+                "no value that meets `{}` is better than the baseline; {value} is, but {breaches}",
+                self.plan.goal
+            );
+        }
         let breaches = self.breaches(self.found);
         let doubt = if breaches.is_empty() {
             String::new()
@@ -217,6 +210,16 @@ impl Answer<'_> {
         };
         let why = why + &doubt;
         (format!("keep {knob} as it is: {why}"), Recommendation::Keep { why })
+    }
+
+    /// The best of the values that are better than the baseline but for what they break, and what that is.
+    fn ruled_out(&self) -> Option<(String, String)> {
+        let broken = |arm: &usize| !self.breaches(*arm).is_empty() && self.gain(*arm) == Judgement::Better;
+        let arms = self.plan.grid().into_iter().filter(broken);
+        let score = |arm: &usize| self.score(*arm).unwrap_or(f64::NEG_INFINITY);
+        let best = arms.max_by(|a, b| score(a).total_cmp(&score(b)))?;
+        let value = words::value_in(&self.plan.arms[best], &self.plan.knob);
+        Some((value, self.breaches(best).join("; ")))
     }
 
     fn infeasible(&self) -> (String, Recommendation) {
@@ -251,10 +254,8 @@ impl Answer<'_> {
                 "one repeat does not show how much trials differ, so there are no intervals".to_string(),
             );
         }
-        for (arm, summary) in self.plan.arms.iter().zip(self.arms).filter(|(_, summary)| summary.spoilt > 0) {
-            let of = summary.spoilt + summary.trials;
-            remarks.push(format!("{}: {} of {of} trials were aborted or failed", arm.label, summary.spoilt));
-        }
+        let spoilt = |arm: &ArmSummary| Some(format!("{}: {}", arm.label, words::spoilt(arm)?));
+        remarks.extend(self.arms.iter().filter_map(spoilt));
         if let Some(knee) = knee {
             remarks.push(format!("the curve bends at {}", words::arm(&self.plan.arms[knee])));
         }
@@ -280,5 +281,26 @@ impl Answer<'_> {
             })
         };
         self.plan.goal.bounds.iter().filter_map(near).collect()
+    }
+}
+
+fn cost_of_bulk(effect: &Effect) -> String {
+    let percent = |ratio: f64| words::percent((1.0 - ratio).abs());
+    let Some(ratio) = &effect.ratio else {
+        return "its cost of bulk rate was not measured well enough".to_string();
+    };
+    let interval = words::interval(ratio, ALPHA);
+    match effect.judgement {
+        Judgement::Worse => format!(
+            "costs {} % of the bulk rate (95 %: {}–{})",
+            percent(ratio.ratio),
+            percent(ratio.high),
+            percent(ratio.low)
+        ),
+        Judgement::Better => format!("raises the bulk rate too: {} {interval}", words::change(ratio.ratio)),
+        _ if ratio.ratio < 1.0 => {
+            format!("costs {} % of the bulk rate or nothing {interval}", percent(ratio.ratio))
+        }
+        _ => format!("the data show no cost of bulk rate {interval}"),
     }
 }

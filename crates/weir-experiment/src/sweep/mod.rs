@@ -13,6 +13,7 @@ use crate::goal::{Base, Bound, Goal, Limit};
 use crate::measures::Metric;
 use crate::schedule::{Schedule, shuffled};
 use crate::words;
+use weir_core::stats::bca::ALPHA;
 use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::stats::random::Random;
 
@@ -240,7 +241,7 @@ impl Sweep {
             .filter(|(effect, _)| effect.judgement != Judgement::NoDifference)
             .map(|(effect, ratio)| {
                 let arm = words::value_in(&self.plan.arms[effect.to], &self.plan.knob);
-                format!("{arm}: {} {}", words::change(ratio.ratio), words::interval(ratio))
+                format!("{arm}: {} {}", words::change(ratio.ratio), words::interval(ratio, ALPHA))
             })
             .collect();
         if !shown.is_empty() {

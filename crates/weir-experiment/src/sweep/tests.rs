@@ -129,6 +129,44 @@ fn what_a_value_does_without_a_flood_is_said_even_where_the_one_found_is_kept() 
     assert!(coarse.contains("Too little was measured to say whether"), "{coarse}");
 }
 
+/// A sweep of two values without a flood, by rates and 99th percentiles over those of the baseline.
+fn of_figures(goal: &str, factors: [(f64, f64); 3]) -> Finding {
+    let arms = vec![
+        arm("baseline", &[], false),
+        arm("100", &["sda/nr_requests=100"], false),
+        arm("200", &["sda/nr_requests=200"], false),
+    ];
+    let plan = SweepPlan { knob: "nr_requests".to_string(), arms, ..plan(5, goal.parse().unwrap()) };
+    let mut random = Random::new(2);
+    let mut sweep = Sweep::new(plan).unwrap();
+    run(&mut sweep, u64::MAX / 2, SECOND_NS, |proposal| {
+        let (rate, p99) = factors[proposal.arm];
+        let truth = Truth { rate: 1000.0 * rate, bulk: 0.0, noise: 0.01 };
+        let mut measures = measures(&mut random, truth, proposal.duration_ns);
+        measures.values.insert(Metric::P99, 40e6 * p99 * (1.0 + 0.01 * random.normal()));
+        Outcome::Measured(measures)
+    });
+    sweep.finding()
+}
+
+#[test]
+fn what_a_value_costs_in_figures_beside_the_goal_is_named() {
+    let finding = of_figures("max rate", [(1.0, 1.0), (1.2, 3.0), (0.9, 1.0)]);
+    let Recommendation::Change { arm: 1, cost, .. } = &finding.recommendation else { panic!("{finding:?}") };
+    assert!(cost.starts_with("costs p99 ") && finding.headline.ends_with(cost), "{}", finding.headline);
+    let finding = of_figures("max rate", [(1.0, 1.0), (1.2, 1.0), (0.9, 1.0)]);
+    assert!(finding.headline.ends_with("the data show no cost in any other figure"), "{}", finding.headline);
+}
+
+#[test]
+fn a_better_value_that_breaks_a_guardrail_is_named_where_the_baseline_is_kept() {
+    for factors in [[(1.0, 1.0), (1.2, 3.0), (0.9, 1.0)], [(1.0, 1.0), (1.2, 3.0), (1.001, 1.0)]] {
+        let finding = of_figures("max rate keep p99 within 10%", factors);
+        let Recommendation::Keep { why } = &finding.recommendation else { panic!("{finding:?}") };
+        assert!(why.contains("is better than the baseline; 100 is, but p99: × "), "{why}");
+    }
+}
+
 #[test]
 fn what_no_value_reaches_is_said_with_the_best_that_was() {
     let goal: Goal = "max bulk with rate >= 99% of idle".parse().unwrap();
