@@ -71,20 +71,25 @@ impl Ladder {
         judge.effects(&all)
     }
 
-    /// The lowest step that is about as good by the goal as the best, among those that nothing speaks against.
-    fn chosen(&self, arms: &[ArmSummary]) -> Option<usize> {
-        let bases = Bases { idle: None, found: Some(&arms[0].values) };
-        let eligible = |arm: &usize| {
-            arms[*arm].trials > 0
-                && arms[*arm].spoilt == 0
-                && self.plan.goal.eligible(&arms[*arm].values, &bases)
+    /// What the goal says of each step against the first.
+    fn judgements(&self, judge: &EffectJudge<'_>, effects: &[Effect]) -> Vec<Judgement> {
+        let steps: Vec<usize> = (1..self.plan.arms.len()).collect();
+        let of_steps: Vec<Judgement> = match self.plan.goal.weights.as_slice() {
+            [(metric, _)] => {
+                let of =
+                    |to: &usize| effects.iter().find(|e| e.from == 0 && e.to == *to && e.metric == *metric);
+                steps.iter().map(|to| of(to).map_or(Judgement::Unknown, |effect| effect.judgement)).collect()
+            }
+            _ => judge.gains(0, &steps).into_iter().map(|(_, judgement)| judgement).collect(),
         };
-        let scored: Vec<(usize, f64)> = (0..arms.len())
-            .filter(eligible)
-            .filter_map(|arm| Some((arm, self.plan.goal.score(&arms[arm].values, &arms[0].values)?)))
-            .collect();
-        let best = scored.iter().map(|(_, score)| *score).max_by(f64::total_cmp)?;
-        scored.iter().find(|(_, score)| best - score < AS_GOOD.ln()).map(|(arm, _)| *arm)
+        std::iter::once(Judgement::NoDifference).chain(of_steps).collect()
+    }
+
+    /// What stands against an arm: a spoilt trial, a bound, a guardrail.
+    fn breaches(&self, arms: &[ArmSummary], arm: usize) -> Vec<String> {
+        let bases = Bases { idle: None, found: Some(&arms[0].values) };
+        let breaches = self.plan.goal.breaches(&arms[arm].values, &bases);
+        words::spoilt(&arms[arm]).into_iter().chain(breaches).collect()
     }
 
     fn answer(
@@ -93,26 +98,29 @@ impl Ladder {
         arms: &[ArmSummary],
         effects: &[Effect],
     ) -> (String, Recommendation) {
-        let goal = &self.plan.goal;
-        let Some(chosen) = self.chosen(arms) else {
+        let (goal, label) = (&self.plan.goal, |arm: usize| &self.plan.arms[arm].label);
+        let score = |arm: usize| goal.score(&arms[arm].values, &arms[0].values);
+        if arms[0].trials == 0 || score(0).is_none() {
+            return ("too little was measured to say anything".to_string(), Recommendation::None);
+        }
+        let judgements = self.judgements(judge, effects);
+        let eligible = |arm: &usize| arms[*arm].trials > 0 && self.breaches(arms, *arm).is_empty();
+        let (meeting, breaking): (Vec<usize>, Vec<usize>) = (0..arms.len()).partition(eligible);
+        if meeting.is_empty() {
             let why = format!("no step meets `{goal}`");
-            return if arms[0].trials == 0 {
-                ("too little was measured to say anything".to_string(), Recommendation::None)
-            } else {
-                (why.clone(), Recommendation::Infeasible { why })
-            };
-        };
-        let label = |arm: usize| &self.plan.arms[arm].label;
+            return (why.clone(), Recommendation::Infeasible { why });
+        }
+        // The first step, and those that may be better than it.
+        let scored: Vec<(usize, f64)> = meeting
+            .into_iter()
+            .filter(|arm| *arm == 0 || matches!(judgements[*arm], Judgement::Better | Judgement::Unknown))
+            .filter_map(|arm| Some((arm, score(arm)?)))
+            .collect();
+        let best = scored.iter().map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max);
+        let chosen = scored.iter().find(|(_, score)| best - score < AS_GOOD.ln()).map_or(0, |(arm, _)| *arm);
         let steps = step::summary(&self.plan.arms, effects);
-        let judgement = match goal.weights.as_slice() {
-            [(metric, _)] if chosen > 0 => {
-                let effect = effects.iter().find(|e| e.from == 0 && e.to == chosen && e.metric == *metric);
-                effect.map_or(Judgement::Unknown, |effect| effect.judgement)
-            }
-            _ if chosen > 0 => judge.gains(0, &[chosen]).pop().map_or(Judgement::Unknown, |gain| gain.1),
-            _ => Judgement::NoDifference,
-        };
-        match judgement {
+        let is_better = |arm: &usize| judgements[*arm] == Judgement::Better;
+        match judgements[chosen] {
             Judgement::Unknown => (steps, Recommendation::None),
             Judgement::Better => {
                 let settings = self.plan.arms[chosen].settings.clone();
@@ -125,7 +133,15 @@ impl Ladder {
                 (told, Recommendation::Change { arm: chosen, settings, cost, durability, reversibility })
             }
             Judgement::NoDifference | Judgement::Worse => {
-                let why = format!("by `{goal}` no step is better than {} by more than noise", label(0));
+                let why = if scored.iter().any(|(arm, _)| is_better(arm)) {
+                    let gain = words::percent(AS_GOOD - 1.0);
+                    format!("by `{goal}` the best step gains less than {gain} %, so {} is as good", label(0))
+                } else if let Some(arm) = breaking.into_iter().find(is_better) {
+                    let breaches = self.breaches(arms, arm).join("; ");
+                    format!("by `{goal}` {} is better than {}, but {breaches}", label(arm), label(0))
+                } else {
+                    format!("by `{goal}` no step is better than {} by more than noise", label(0))
+                };
                 (format!("{steps}; {why}"), Recommendation::Keep { why })
             }
         }

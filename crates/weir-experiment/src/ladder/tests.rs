@@ -135,3 +135,27 @@ fn the_ladder_is_climbed_up_and_down_in_turn_and_goes_on_from_its_log() {
     assert_eq!(replay(&whole).unwrap().finding(), ladder.finding());
     assert!(Ladder::new(ArmsPlan { arms: plan.arms[..1].to_vec(), ..plan }).is_err());
 }
+
+#[test]
+fn a_headline_agrees_with_what_is_said_of_its_steps() {
+    let step = |label, rate: f64, p95: f64| (label, 0, 2, rate, p95, 0.0);
+    let of = |goal: &str, steps: [(&'static str, u32, u32, f64, f64, f64); 6]| {
+        let mut random = Random::new(4);
+        let mut ladder = Ladder::new(ArmsPlan { goal: goal.parse().unwrap(), ..plan(12) }).unwrap();
+        run(&mut ladder, u64::MAX / 2, SECOND_NS, |proposal| outcome(&mut random, proposal, &steps));
+        ladder.finding()
+    };
+    let same = ["c", "d", "e", "f"].map(|label| step(label, 520.0, 10.0));
+    let with = |b| [step("a", 500.0, 10.0), b, same[0], same[1], same[2], same[3]];
+    let finding = of("max rate", with(step("b", 520.0, 10.0)));
+    assert!(finding.headline.contains("the rate rose with direct (+"), "{}", finding.headline);
+    let Recommendation::Keep { why } = &finding.recommendation else { panic!("{finding:?}") };
+    assert!(why.contains("the best step gains less than 5 %, so dsync is as good"), "{why}");
+
+    let worse = |label| step(label, 400.0, 10.0);
+    let steps =
+        [step("a", 500.0, 10.0), step("b", 700.0, 30.0), worse("c"), worse("d"), worse("e"), worse("f")];
+    let finding = of("max rate keep p95 within 10%", steps);
+    let Recommendation::Keep { why } = &finding.recommendation else { panic!("{finding:?}") };
+    assert!(why.contains("direct is better than dsync, but p95: × 3.0"), "{why}");
+}
