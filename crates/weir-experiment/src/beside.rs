@@ -104,18 +104,18 @@ impl Design for Beside {
         let measured = judge.metrics();
         pairs.retain(|pair| measured.contains(&pair.metric));
         let effects = judge.effects(&pairs);
-        let better = effects.iter().any(|effect| {
-            effect.from == FLOODED
-                && effect.to == GUARDED
-                && effect.metric == Metric::Rate
-                && effect.judgement == Judgement::Better
-        });
-        let why = match (self.is_guarded(), better) {
-            (true, true) => {
+        let of_guard = effects
+            .iter()
+            .find(|e| e.from == FLOODED && e.to == GUARDED && e.metric == Metric::Rate)
+            .map_or(Judgement::Unknown, |effect| effect.judgement);
+        let why = match of_guard {
+            _ if !self.is_guarded() => "nothing was changed",
+            Judgement::Better => {
                 "the guard holds the rate without a setting that stays: `weir guard install` keeps it on"
             }
-            (true, false) => "the data show no effect of the guard",
-            (false, _) => "nothing was changed",
+            Judgement::Worse => "with the guard the rate is lower than without: it is of no use here",
+            Judgement::NoDifference => "the data show no effect of the guard",
+            Judgement::Unknown => "too little was measured to say what the guard does",
         };
         Finding {
             headline: self.headline(&arms, &effects),
@@ -155,10 +155,10 @@ mod tests {
         }
     }
 
-    fn run(guarded: bool) -> Finding {
-        let mut design = Beside::new(plan(guarded)).unwrap();
+    fn run(plan: ArmsPlan, with_guard: f64) -> Finding {
+        let mut design = Beside::new(plan).unwrap();
         let mut random = Random::new(5);
-        let truths = [(1000.0, 0.0), (50.0, 200e6), (920.0, 160e6)];
+        let truths = [(1000.0, 0.0), (50.0, 200e6), (with_guard, 160e6)];
         while let Some(proposal) = design.propose(u64::MAX) {
             let (rate, bulk) = truths[proposal.arm];
             let truth = Truth { rate, bulk, noise: 0.02 };
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_the_flood_takes_and_the_guard_gives_back() {
-        let finding = run(true);
+        let finding = run(plan(true), 920.0);
         let said = &finding.headline;
         let (taken, given) = said.split_once("; with the guard ").unwrap();
         let first = |text: &str, after: &str| {
@@ -182,8 +182,22 @@ mod tests {
         assert!((kept - 5.0).abs() < 0.5 && (held - 92.0).abs() < 3.0 && (bulk - 80.0).abs() < 3.0, "{said}");
         let Recommendation::Keep { why } = &finding.recommendation else { panic!("{finding:?}") };
         assert!(why.contains("guard install"), "{why}");
-        let alone = run(false);
+        let alone = run(plan(false), 0.0);
         assert!(alone.headline.ends_with("of their rate alone."), "{}", alone.headline);
+    }
+
+    #[test]
+    fn each_judgement_of_the_guard_has_its_sentence() {
+        let few = ArmsPlan { repeats: 1, ..plan(true) };
+        for (plan, with_guard, sentence) in [
+            (plan(true), 40.0, "the rate is lower than without"),
+            (plan(true), 50.0, "no effect of the guard"),
+            (few, 920.0, "too little was measured"),
+        ] {
+            let finding = run(plan, with_guard);
+            let Recommendation::Keep { why } = &finding.recommendation else { panic!("{finding:?}") };
+            assert!(why.contains(sentence), "{with_guard}: {why}");
+        }
     }
 
     #[test]
