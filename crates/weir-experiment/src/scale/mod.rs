@@ -14,6 +14,7 @@ use crate::finding::{ArmSummary, Finding, Recommendation};
 use crate::measures::Metric;
 use crate::plan::ArmsPlan;
 use crate::schedule::Schedule;
+use crate::words;
 use weir_core::units::{per_second, significant};
 
 /// As good as the best, for whoever pays for connections.
@@ -124,9 +125,9 @@ fn law_in_words(fit: Option<(ScalabilityLaw, f64)>) -> String {
     }
     let shape = match (law.peak(), law.ceiling()) {
         (Some(peak), _) => format!(
-            "highest at {} connections with {}/s",
-            peak.round(),
-            per_second(law.at(peak.round().max(1.0)))
+            "highest at {} with {}/s",
+            words::count(peak.round() as usize, "connection"),
+            per_second(law.at(peak.round()))
         ),
         (None, Some(ceiling)) => format!("never above {}/s", per_second(ceiling)),
         (None, None) => "in proportion to the connections as far as was tried".to_string(),
@@ -279,6 +280,20 @@ mod tests {
         assert_eq!(finding.law, Some(fitted));
         assert_eq!(scale.remaining(), 0);
         assert_eq!(scale.schedule.observations.len(), 21);
+    }
+
+    #[test]
+    fn a_server_that_only_gets_slower_has_its_peak_at_one_connection() {
+        let (_, finding) = run(&[1, 2, 4, 8], |n| 1000.0 - 50.0 * n.log2());
+        let law = finding.law.unwrap();
+        assert!(law.contention >= 1.0, "{law:?}");
+        let told = finding.remarks.join("\n");
+        assert!(
+            told.contains("highest at 1 connection with 1,0")
+                || told.contains("highest at 1 connection with 9"),
+            "{told}"
+        );
+        assert!(!told.contains("in proportion"), "{told}");
     }
 
     /// One good trial beside two that failed is no highest rate.

@@ -40,13 +40,15 @@ impl ScalabilityLaw {
 
     /// Where the rate is highest; `None` where the law only rises.
     pub fn peak(&self) -> Option<f64> {
-        let falls = self.coherency > 0.0 && self.contention < 1.0;
-        falls.then(|| ((1.0 - self.contention) / self.coherency).sqrt().max(1.0))
+        if self.contention >= 1.0 {
+            return Some(1.0);
+        }
+        (self.coherency > 0.0).then(|| ((1.0 - self.contention) / self.coherency).sqrt().max(1.0))
     }
 
     /// The rate that it comes near to without end; `None` where it has a peak, or rises in proportion.
     pub fn ceiling(&self) -> Option<f64> {
-        (self.coherency == 0.0 && self.contention > 0.0).then(|| self.alone / self.contention)
+        (self.peak().is_none() && self.contention > 0.0).then(|| self.alone / self.contention)
     }
 
     /// The largest distance of a point from the law, as a share of the point.
@@ -143,6 +145,11 @@ mod tests {
         assert_eq!((amdahl.peak(), amdahl.ceiling()), (None, Some(1000.0)));
         let linear = ScalabilityLaw { alone: 100.0, contention: 0.0, coherency: 0.0 };
         assert_eq!((linear.peak(), linear.ceiling()), (None, None));
+        for (contention, coherency) in [(1.0, 0.0), (1.2, 0.0), (1.0, 0.01), (1.5, 0.01)] {
+            let falling = ScalabilityLaw { alone: 100.0, contention, coherency };
+            assert_eq!((falling.peak(), falling.ceiling()), (Some(1.0), None), "{falling:?}");
+            assert!(falling.at(1.0) >= falling.at(2.0), "{falling:?}");
+        }
     }
 
     #[test]
