@@ -167,12 +167,10 @@ fn change(
 fn infeasible(race: &Race) -> String {
     let standings = rank::standings(&race.trials(Phase::Race));
     let arms: Vec<usize> = standings.keys().copied().collect();
-    let (idle, found) = (race.idle.and_then(|arm| race.figures(arm)), race.figures(FOUND));
-    let bases = crate::goal::Bases { idle: idle.as_ref(), found: found.as_ref() };
     let nearest = rank::best_first(&standings, &arms).into_iter().next();
     let told = nearest.and_then(|arm| {
-        let breaches = race.plan.goal.breaches(&race.figures(arm)?, &bases);
-        Some(format!("with {}, the nearest, {}", words::arm(&race.arms[arm]), breaches.join(", ")))
+        let breaches = race.breaches(arm)?.join(", ");
+        Some(format!("with {}, the nearest, {breaches}", words::arm(&race.arms[arm])))
     });
     told.unwrap_or_else(|| "no candidate ran to its end".to_string())
 }
@@ -214,11 +212,15 @@ fn screening(race: &Race) -> Vec<String> {
     knobs.sort_by(|a, b| b.1.change.total_cmp(&a.1.change));
     let (kept, dropped): (Vec<_>, Vec<_>) =
         knobs.into_iter().partition(|(d, _)| race.kept.iter().any(|k| k.knob == d.knob));
+    // A broken limit weighs in the score, which is then no ratio of figures.
+    let limited = !race.plan.goal.bounds.is_empty() || !race.plan.goal.guardrails.is_empty();
     let shown = |change: f64| words::change(change.exp());
+    let effect = |e: &screen::Effect| match limited {
+        true => format!("{} times what noise alone shows", significant(e.weight())),
+        false => format!("{}; noise alone {}", shown(e.change), shown(e.noise)),
+    };
     let list = |knobs: &[(&Dimension, &screen::Effect)]| {
-        let one = |(d, e): &(&Dimension, &screen::Effect)| {
-            format!("{} ({}; noise alone {})", d.knob, shown(e.change), shown(e.noise))
-        };
+        let one = |(d, e): &(&Dimension, &screen::Effect)| format!("{} ({})", d.knob, effect(e));
         knobs.iter().map(one).collect::<Vec<_>>().join(", ")
     };
     let beyond = race.plan.dimensions.len().saturating_sub(race.screened.len());
@@ -232,7 +234,8 @@ fn screening(race: &Race) -> Vec<String> {
 
 /// How the user's own candidates did: in the race, and on fresh data where one met the winner there.
 fn given(race: &Race) -> Vec<String> {
-    let standings = rank::standings(&race.trials(Phase::Race));
+    // By figures alone: a broken limit is named, not weighed.
+    let standings = rank::standings(&race.scored(Phase::Race, 0.0));
     let Some((winner, best)) = race.winner.and_then(|winner| Some((winner, standings.get(&winner)?))) else {
         return Vec::new();
     };
@@ -242,12 +245,19 @@ fn given(race: &Race) -> Vec<String> {
         if arm == winner {
             return Some(format!("{name}, which you named, is the winner."));
         }
-        let behind = significant((1.0 - (standing.mean - best.mean).exp()) * 100.0);
+        let ahead = (standing.mean - best.mean).exp() - 1.0;
         let met = race.met(arm, winner).gain.filter(|_| race.named == Some(arm));
         Some(match met {
             None => format!(
-                "{name}, which you named, was {behind} % behind the winner in {} trials of the race.",
-                standing.trials
+                "{name}, which you named, was {} % {} the winner in {} of the race{}.",
+                significant(ahead.abs() * 100.0),
+                if ahead > 0.0 { "ahead of" } else { "behind" },
+                words::count(standing.trials, "trial"),
+                match race.breaches(arm).unwrap_or_default().join(", ") {
+                    broken if !broken.is_empty() => format!(", but {broken}"),
+                    _ if ahead > 0.0 => ", but less surely".to_string(),
+                    _ => String::new(),
+                }
             ),
             Some(gain) => format!(
                 "On fresh data the race's winner, {}, was by the goal {} {} against {name}, which you named: {}.",

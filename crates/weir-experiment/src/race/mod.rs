@@ -387,9 +387,7 @@ impl Race {
             self.step = Step::Done(End::TooShort { needed_ns: self.reserve_ns().saturating_mul(2) });
             return;
         }
-        let (idle, found) = (self.idle.and_then(|arm| self.figures(arm)), self.figures(FOUND));
-        let bases = Bases { idle: idle.as_ref(), found: found.as_ref() };
-        let keeps = |arm: &usize| self.figures(*arm).is_some_and(|f| self.plan.goal.eligible(&f, &bases));
+        let keeps = |arm: &usize| self.breaches(*arm).is_some_and(|breaches| breaches.is_empty());
         let mut eligible: Vec<usize> = standings.keys().copied().filter(keeps).collect();
         if eligible.iter().any(|arm| self.pool.contains(arm)) {
             eligible.retain(|arm| self.pool.contains(arm) || *arm == FOUND);
@@ -435,12 +433,22 @@ impl Race {
         2 + usize::from(named)
     }
 
-    /// The score of each measured trial of a phase; a spoilt one is twice as bad as the worst of them.
+    /// The score of each measured trial of a phase, less what it misses the goal's limits by; a spoilt one is twice as bad
+    /// as the worst of them.
     fn trials(&self, phase: Phase) -> Vec<Trial> {
+        self.scored(phase, EXCESS_WEIGHT)
+    }
+
+    /// As [`Race::trials`] where missed limits weigh as much as that.
+    fn scored(&self, phase: Phase, excess_weight: f64) -> Vec<Trial> {
         let (idle, found) = (self.idle.and_then(|arm| self.figures(arm)), self.figures(FOUND));
+        let bases = Bases { idle: idle.as_ref(), found: found.as_ref() };
+        let value = |seen: &Observation| {
+            let figures = &seen.outcome.measured()?.values;
+            let score = self.plan.goal.score(figures, bases.found?)?;
+            Some(score - excess_weight * self.plan.goal.excess(figures, &bases))
+        };
         let of_phase = || self.seen.iter().filter(|seen| seen.proposal.phase == phase);
-        let value =
-            |seen: &Observation| self.value(&seen.outcome.measured()?.values, idle.as_ref(), found.as_ref());
         let worst = of_phase().filter_map(value).fold(0.0, f64::min);
         of_phase()
             .map(|seen| Trial {
@@ -451,9 +459,11 @@ impl Race {
             .collect()
     }
 
-    fn value(&self, figures: &Figures, idle: Option<&Figures>, found: Option<&Figures>) -> Option<f64> {
-        let score = self.plan.goal.score(figures, found?)?;
-        Some(score - EXCESS_WEIGHT * self.plan.goal.excess(figures, &Bases { idle, found }))
+    /// What an arm breaks of the goal's limits by its figures before the confirmation; `None` where it has none.
+    fn breaches(&self, arm: usize) -> Option<Vec<String>> {
+        let (idle, found) = (self.idle.and_then(|arm| self.figures(arm)), self.figures(FOUND));
+        let bases = Bases { idle: idle.as_ref(), found: found.as_ref() };
+        Some(self.plan.goal.breaches(&self.figures(arm)?, &bases))
     }
 
     /// Means of an arm's figures over the trials before the confirmation; `None` where none was measured.

@@ -77,7 +77,7 @@ pub struct Effect {
 
 impl Effect {
     /// By how much it stands out.
-    fn weight(&self) -> f64 {
+    pub fn weight(&self) -> f64 {
         self.change / self.noise
     }
 }

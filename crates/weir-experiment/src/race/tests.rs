@@ -295,6 +295,22 @@ fn a_candidate_of_the_users_is_only_given_up_for_what_fresh_data_show_to_be_bett
     assert!(kept > 0 && kept + better == 12, "{kept} kept, {better} better");
 }
 
+/// What weighs in the race so that limits are kept is no distance between figures.
+#[test]
+fn a_candidate_that_breaks_a_limit_stands_where_its_figures_do() {
+    let mut plan = plan(6, "max bulk with rate >= 60% of idle", 8);
+    plan.given = vec![vec!["vm.dirty_bytes=900MB".parse().unwrap()]];
+    let (race, _) = run(plan, &mut machine(Device::throttled_loop(), Noise::quiet(), 8), 60 * MINUTE);
+    let remarks = race.finding().remarks;
+    let named = remarks.iter().find(|remark| remark.contains("which you named")).unwrap();
+    // Large limits give the flood all that the device has, as the winner does or nearly.
+    let told: f64 = named.split(" was ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(told < 20.0, "{named}");
+    assert!(named.contains(", but rate is "), "{named}");
+    let screening = remarks.iter().find(|remark| remark.starts_with("Screening: ")).unwrap();
+    assert!(screening.contains(" times what noise alone shows)") && !screening.contains('×'), "{screening}");
+}
+
 #[test]
 fn a_poor_candidate_of_the_users_does_not_win() {
     for seed in 0..4 {
