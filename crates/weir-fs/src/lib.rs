@@ -9,7 +9,9 @@
 //! - [`Private`]: a folder of weir's own in anybody's folder, and the proof that a folder is one.
 //! - [`Fresh`] and [`Output`]: files that appear under their name when they are whole.
 //! - [`trusted`]: whether what a file or folder says may be believed.
+//! - [`close_at_exec`]: descriptors that a program which is started does not get.
 
+mod descriptors;
 mod dir;
 mod file;
 mod output;
@@ -21,6 +23,7 @@ mod resolve;
 mod root;
 mod stranger;
 
+pub use descriptors::close_at_exec;
 pub use dir::{Access, Dir, lock, reopen};
 pub use file::{regular_file, trusted_file};
 pub use output::Output;

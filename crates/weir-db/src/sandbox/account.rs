@@ -185,13 +185,9 @@ fn renounce() {
 /// A session of its own, whose terminal nobody can write commands to; no descriptor but the first three. Only system
 /// calls: this runs between fork and exec.
 pub(super) fn come_away() -> io::Result<()> {
-    let first: libc::c_uint = 3;
-    // SAFETY: both take numbers. The descriptor by which weir hears of a failed exec stays until then.
-    unsafe {
-        done(libc::setsid().into())?;
-        done(libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC))?;
-    }
-    Ok(())
+    rustix::process::setsid()?;
+    // The descriptor by which weir hears of a failed exec stays until then.
+    weir_fs::close_at_exec(3)
 }
 
 /// Files that others may not read, unless the server says otherwise.

@@ -101,16 +101,12 @@ impl Drop for Guardian {
 /// first three descriptors: what the guarded process has inherited, such as the lock of a script, must not stay held for
 /// as long as a change may wait for confirmation.
 fn come_away() -> io::Result<()> {
-    let first: libc::c_uint = 3;
-    // SAFETY: both take numbers and touch no memory. The pipe by which std hears of a failed exec stays until then.
-    unsafe {
-        if libc::setsid() < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // A kernel before 5.11 has no such flag.
-        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    // SAFETY: takes nothing, and touches no memory.
+    if unsafe { libc::setsid() } < 0 {
+        return Err(io::Error::last_os_error());
     }
-    Ok(())
+    // The pipe by which std hears of a failed exec stays until then.
+    weir_fs::close_at_exec(3)
 }
 
 /// The guardian's whole life: wait for the end of standard input, then restore the entry named by the arguments, its
