@@ -31,6 +31,16 @@ pub struct ServerFailed {
     pub hint: Option<String>,
 }
 
+/// A signal ended a command before it had anything to say: exit 128 + signal, as for [`Outcome::Interrupted`].
+#[derive(Debug, thiserror::Error)]
+#[error("stopped by signal {0}")]
+pub struct Stopped(pub u8);
+
+/// That error, if a signal has asked this process to stop.
+pub fn stopped() -> Option<anyhow::Error> {
+    weir_cli::signals::received().map(|signal| Stopped(signal).into())
+}
+
 /// Turns the end of a command into an exit code, after telling the user of an error.
 pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     let code = |outcome| match outcome {
@@ -40,7 +50,11 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Outcome::Interrupted(signal) => 128 + signal,
         Outcome::Code(code) => code,
     };
-    failure::exit(result.map(code), code_of, hint_of)
+    let ended = result.or_else(|error| match error.downcast_ref() {
+        Some(Stopped(signal)) => Ok(Outcome::Interrupted(*signal)),
+        None => Err(error),
+    });
+    failure::exit(ended.map(code), code_of, hint_of)
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {

@@ -10,7 +10,7 @@ use weir_experiment::Transactions;
 use weir_oltp::OltpSpec;
 
 use super::progress::Loading;
-use super::sandbox::{failed, mention_account};
+use super::sandbox::{mention_account, start};
 use super::{Named, Premises, admit, own};
 use crate::failure::Lacking;
 use crate::servers::{self, Logins};
@@ -77,8 +77,7 @@ pub fn name_of(flavour: Flavour) -> anyhow::Result<String> {
 /// A throw-away server with the tables of a workload.
 pub fn filled(sandbox: &SandboxSpec, spec: &OltpSpec, stop: &Stop) -> anyhow::Result<Sandbox> {
     say!("weir: starts a {} of its own in {}", sandbox.flavour, sandbox.dir.display());
-    let stopped = || stop.requested().is_some();
-    let running = Sandbox::start(sandbox, &stopped).map_err(failed)?;
+    let running = start(sandbox, stop)?;
     mention_account(&running);
     let loading = Loading::of(spec, "filling");
     let filled = own::fill(&running, spec, &|event| loading.event(event), stop);

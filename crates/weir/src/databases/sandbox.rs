@@ -1,11 +1,22 @@
-//! What goes wrong with throw-away servers, as errors with hints and exit codes.
+//! Throw-away servers of commands: what goes wrong with them, as errors with hints and exit codes.
 
-use weir_db::sandbox::{Sandbox, SandboxError};
+use weir_core::stop::Stop;
+use weir_db::sandbox::{Sandbox, SandboxError, SandboxSpec};
 
-use crate::failure::{Lacking, Usage};
+use crate::failure::{Lacking, Usage, stopped};
+
+/// Starts a throw-away server.
+pub fn start(spec: &SandboxSpec, stop: &Stop) -> anyhow::Result<Sandbox> {
+    Sandbox::start(spec, &|| stop.requested().is_some()).map_err(failed)
+}
 
 /// An error of a throw-away server, with its exit code and hint.
 pub fn failed(error: SandboxError) -> anyhow::Error {
+    if matches!(error, SandboxError::Stopped)
+        && let Some(stopped) = stopped()
+    {
+        return stopped;
+    }
     let (what, hint) = (error.to_string(), error.hint());
     if error.is_usage() { Usage { what, hint }.into() } else { Lacking { what, hint }.into() }
 }

@@ -5,7 +5,7 @@ use weir_db::database::quoted;
 use weir_db::{Connection, DbError, Secret, Server, ServerError};
 use weir_oltp::Dialect;
 
-use crate::failure::{Lacking, ServerFailed};
+use crate::failure::{Lacking, ServerFailed, stopped};
 use crate::terminal;
 
 /// Servers and how to log in to them.
@@ -98,14 +98,24 @@ pub fn not_connected(error: DbError, login: &Login) -> anyhow::Error {
 
 /// A workload that could not begin: something is lacking, and nothing was measured.
 pub fn not_started(error: DbError, server: &Server) -> anyhow::Error {
+    if let Some(stopped) = by_signal(&error) {
+        return stopped;
+    }
     let hint = hint(&error, Some(server));
     Lacking { what: error.to_string(), hint }.into()
 }
 
 /// A statement that failed: the workload's error.
 pub fn failed(error: DbError, doing: &str, server: &Server) -> anyhow::Error {
+    if let Some(stopped) = by_signal(&error) {
+        return stopped;
+    }
     let hint = hint(&error, Some(server));
     ServerFailed { what: format!("{doing}: {error}"), hint }.into()
+}
+
+fn by_signal(error: &DbError) -> Option<anyhow::Error> {
+    matches!(error.root(), DbError::Stopped).then(stopped).flatten()
 }
 
 /// What may help after an error of a server.

@@ -37,8 +37,12 @@ impl Yard {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let all = [&["db", "sandbox"], arguments].concat();
-        let mut command = self.weir.command(self.folder.path(), &all);
+        self.wrapped(&[], &[&["db", "sandbox"], arguments].concat())
+    }
+
+    /// Any command of weir's, as the last words of another.
+    fn wrapped(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
+        let mut command = self.weir.wrapped(wrapper, self.folder.path(), arguments);
         command.env("WEIR_RUN", self.run.path());
         command
     }
@@ -231,6 +235,22 @@ fn what_even_the_minder_could_not_remove_is_listed_and_cleaned() {
         assert!(cleaned.stdout.starts_with("removed "), "{cleaned:?}");
         assert!(!is_alive(pid));
         yard.check_nothing_left(server);
+    }
+}
+
+#[test]
+fn a_signal_before_there_is_a_result_is_no_error() {
+    for server in installed("a_signal_before_there_is_a_result_is_no_error") {
+        for line in [&["db", "explain", server, "--dir", "d"][..], &["db", "scale", "--sandbox", server]] {
+            let yard = Yard::new();
+            let mut running = Weir::started(yard.wrapped(&[], line), |_| true);
+            wait_until("it starts a server", || !yard.listed().is_empty());
+            running.signal("INT");
+            let ended = running.finish();
+            assert_eq!(ended.code, 130, "{line:?}: {ended:?}");
+            assert!(!ended.stderr.contains("error"), "{line:?}: {ended:?}");
+            yard.check_nothing_left(server);
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! `weir db cleanup`: the tables go, and the database if weir made it.
 
 use weir_cli::signals::stop_on_signals;
+use weir_db::Server;
 use weir_db::database::{self, Need};
 use weir_db::load::{self, LoadOptions};
-use weir_db::{DbError, Server};
 
 use crate::cli::db::workload::CleanupArgs;
 use crate::databases::{Premises, server};
@@ -26,11 +26,8 @@ pub fn run(args: CleanupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
     drop(premises);
     let options = LoadOptions { any_maker: args.sysbench_tables, ..LoadOptions::default() };
     for server in &servers {
-        let (removed, left) = match load::cleanup(server, &options, &|_| {}, &stop) {
-            Ok(done) => done,
-            Err(DbError::Stopped) => return Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted)),
-            Err(error) => return Err(server::failed(error, "removing tables", server)),
-        };
+        let (removed, left) = load::cleanup(server, &options, &|_| {}, &stop)
+            .map_err(|error| server::failed(error, "removing tables", server))?;
         say!("weir: removed {} table{} from `{}`", removed.len(), plural(removed.len()), server.database);
         if !left.is_empty() {
             say!("weir: left alone, since weir did not make them: {}", left.join(", "));

@@ -8,11 +8,11 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use weir_cli::signals::stop_on_signals;
 use weir_core::stop::Stop;
-use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxError, SandboxSpec};
+use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxSpec};
 use weir_report::text::table;
 
 use crate::cli::db::sandbox::{Args, Command, ServerArgs};
-use crate::databases::sandbox::{failed, mention_account};
+use crate::databases::sandbox::{mention_account, start};
 use crate::failure::{Lacking, Outcome, ServerFailed, Usage};
 use crate::output;
 
@@ -55,11 +55,7 @@ fn serve(flavour: Flavour, args: &ServerArgs) -> anyhow::Result<Outcome> {
     mention_abandoned();
     let stop = stop_on_signals()?;
     say!("weir: starts {flavour} in {}", spec.dir.display());
-    let mut sandbox = match Sandbox::start(&spec, &|| stop.requested().is_some()) {
-        Ok(sandbox) => sandbox,
-        Err(SandboxError::Stopped) => return Ok(interrupted(&stop)),
-        Err(error) => return Err(failed(error)),
-    };
+    let mut sandbox = start(&spec, &stop)?;
     mention_account(&sandbox);
     match args.command.split_first() {
         Some((program, arguments)) => beside(&mut sandbox, program, arguments, &stop),

@@ -28,13 +28,12 @@ pub fn run(args: WarmupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
         let loading = Loading::of(&spec, "reading");
         let warmed = load::warmup(&spec, server, &options, &|event| loading.event(event), &stop);
         let took = loading.end();
-        match (warmed, stop.requested()) {
-            (Ok(warmed), _) => {
+        match warmed {
+            Ok(warmed) => {
                 say!("weir: read {} rows of {} tables in {took}", grouped(warmed.rows), warmed.tables)
             }
-            (Err(DbError::Stopped), Some(signal)) => return Ok(Outcome::Interrupted(signal)),
-            (Err(error @ DbError::Tables { .. }), _) => return Err(server::not_started(error, server)),
-            (Err(error), _) => return Err(server::failed(error, "reading the tables", server)),
+            Err(error @ DbError::Tables { .. }) => return Err(server::not_started(error, server)),
+            Err(error) => return Err(server::failed(error, "reading the tables", server)),
         }
     }
     Ok(Outcome::Done)

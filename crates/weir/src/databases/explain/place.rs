@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use weir_core::stop::Stop;
 use weir_db::connection::Connection;
-use weir_db::sandbox::{Sandbox, SandboxSpec};
+use weir_db::sandbox::{Sandbox, SandboxError, SandboxSpec};
 use weir_db::server::Server;
 use weir_fs::Dir;
 use weir_host::Host;
@@ -15,7 +15,7 @@ use weir_oltp::{Dialect, OltpRecord, OltpSpec, Script};
 
 use super::trials::Trials;
 use crate::databases::own::{fill, server_of};
-use crate::databases::sandbox::mention_account;
+use crate::databases::sandbox::{self, mention_account};
 use crate::databases::server::failed;
 use crate::databases::variables;
 use crate::progress::StepLine;
@@ -42,10 +42,9 @@ pub struct Place {
 impl Place {
     /// Starts the server, fills its tables, and makes a copy in memory where one is wanted.
     pub fn start(wanted: &Wanted, spec: &OltpSpec, stop: &Stop, line: &mut StepLine) -> Result<Place> {
-        let stopped = || stop.requested().is_some();
         let asked = &wanted.sandbox;
         line.begin(&format!("starting {} in {}", asked.flavour, asked.dir.display()));
-        let mut disk = Sandbox::start(asked, &stopped)?;
+        let mut disk = sandbox::start(asked, stop)?;
         line.clear();
         mention_account(&disk);
         line.begin("filling the tables");
@@ -162,10 +161,13 @@ fn copy(dir: &Path, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Res
         return Ok(None);
     }
     line.begin("copying the data into memory");
-    disk.stop()?;
     let folder = dir.join(format!("weir-explain-{}", weir_fs::unguessable()?));
-    let mut copy = disk.clone_to(&folder, &stopped)?;
-    disk.run(&stopped)?;
-    copy.run(&stopped)?;
-    Ok(Some(copy))
+    let mut copied = || -> Result<_, SandboxError> {
+        disk.stop()?;
+        let mut copy = disk.clone_to(&folder, &stopped)?;
+        disk.run(&stopped)?;
+        copy.run(&stopped)?;
+        Ok(Some(copy))
+    };
+    copied().map_err(sandbox::failed)
 }
