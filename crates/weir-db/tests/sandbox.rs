@@ -40,7 +40,7 @@ fn check_gone(dir: &Path, run: &Path, pid: u32) {
     assert!(!dir.exists(), "{} is left", dir.display());
     assert!(!run.exists(), "{} is left", run.display());
     assert!(!is_alive(pid), "process {pid} is left");
-    assert!(list().iter().all(|listed| listed.marker.dir != dir));
+    assert!(list().iter().all(|listed| listed.dir != dir));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_server_starts_restarts_with_variables_crashes_and_goes_away() {
         let mut sandbox = Sandbox::start(&spec, &go_on).unwrap();
         let run = sandbox.socket().parent().unwrap().to_path_buf();
         let first = sandbox.pid().unwrap();
-        assert!(list().iter().any(|l| l.marker.dir == dir && !l.abandoned), "{flavour}: not in the list");
+        assert!(list().iter().any(|l| l.dir == dir && !l.abandoned), "{flavour}: not in the list");
 
         let (name, value) = match flavour {
             Flavour::Postgres => ("max_connections", "17"),
@@ -128,17 +128,25 @@ fn kept_data_are_taken_up_again_by_the_same_server_only() {
     for flavour in installed("kept_data_are_taken_up_again_by_the_same_server_only") {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("kept");
-        let spec = SandboxSpec { keep: true, ..SandboxSpec::new(flavour, &dir) };
-        drop(Sandbox::start(&spec, &go_on).unwrap());
+        let fresh = SandboxSpec::new(flavour, &dir);
+        let spec = SandboxSpec { take_up: true, ..fresh.clone() };
+        drop(Sandbox::start(&SandboxSpec { keep: true, ..spec.clone() }, &go_on).unwrap());
         let sign = dir.join("data/of the first");
         fs::write(&sign, "").unwrap();
         let owner = fs::metadata(dir.join("data")).unwrap();
         std::os::unix::fs::chown(&sign, Some(owner.uid()), Some(owner.gid())).unwrap();
-        drop(Sandbox::start(&spec, &go_on).unwrap());
+        let taken = Sandbox::start(&spec, &go_on).unwrap();
+        assert!(taken.keeps());
+        drop(taken);
+        assert!(sign.exists(), "{flavour}: they stayed for one call alone");
+        let error = Sandbox::start(&spec.clone().set("no_such_variable", "1"), &go_on).unwrap_err();
+        assert!(matches!(error, SandboxError::Server { .. }), "{error}");
+        let error = Sandbox::start(&fresh, &go_on).unwrap_err();
+        assert!(matches!(error, SandboxError::Kept { .. }) && error.is_usage(), "{error}");
         assert!(sign.exists());
         let other = if flavour == Flavour::Postgres { Flavour::Mariadb } else { Flavour::Postgres };
         if Binaries::find(other, None).is_ok() {
-            let error = Sandbox::create(&SandboxSpec::new(other, &dir), &go_on).unwrap_err();
+            let error = Sandbox::create(&SandboxSpec { flavour: other, ..spec }, &go_on).unwrap_err();
             assert!(matches!(error, SandboxError::OtherFlavour { .. }), "{error}");
             assert!(sign.exists());
         }
@@ -177,7 +185,7 @@ fn what_goes_wrong_is_said_and_leaves_nothing() {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         assert_eq!(left, ["full"]);
-        let own = |l: &weir_db::sandbox::Listed| l.marker.dir.starts_with(parent.path());
+        let own = |l: &weir_db::sandbox::Listed| l.dir.starts_with(parent.path());
         assert!(list().iter().all(|l| !own(l) || before.contains(&l.run)));
     }
 }

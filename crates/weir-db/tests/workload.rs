@@ -5,7 +5,7 @@
 )]
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
 
@@ -13,7 +13,7 @@ use weir_core::units::Nanos;
 use weir_core::workload::spec::Distribution;
 use weir_db::load::{self, LoadOptions, Way};
 use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
-use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
+use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec, set_remover};
 use weir_db::{Connection, DbError, Server};
 use weir_oltp::record::ServerRecord;
 use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, statement_order};
@@ -31,6 +31,7 @@ fn installed(test: &str) -> Vec<Flavour> {
 }
 
 fn start(flavour: Flavour, name: &str, variables: &[(&str, &str)]) -> Sandbox {
+    set_remover(Path::new(env!("CARGO_BIN_EXE_weir-remover")));
     let memory = PathBuf::from("/dev/shm");
     let parent = if memory.is_dir() { memory } else { std::env::temp_dir() };
     let dir = parent.join(format!("weir-workload-{}-{}-{name}", std::process::id(), flavour.word()));

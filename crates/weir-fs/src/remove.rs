@@ -21,9 +21,9 @@ const CLOSED: u32 = 0o700;
 pub struct Kept<'a> {
     /// One name in the top folder.
     pub name: Option<&'a OsStr>,
-    /// Folders, with what is in them, that are not this account's. An account that moved another's file here could have removed it, but
-    /// not what lies in another's folder.
-    pub unless_of: Option<u32>,
+    /// Folders, with what is in them, that are none of these accounts'. An account that moved another's file here could have removed it,
+    /// but not what lies in another's folder.
+    pub unless_of: Option<&'a [u32]>,
 }
 
 impl Dir {
@@ -36,13 +36,13 @@ impl Dir {
         contents(self, Kept::default())
     }
 
-    /// The same in a folder that an account, or root, owns, but for folders of other accounts. It is closed to others first, and
-    /// so is each folder in it: where they may write, they may have moved there what is not theirs to remove.
+    /// The same in a folder that one of these accounts, or root, owns, but for folders of other accounts. It is closed to others first,
+    /// and so is each folder in it: where they may write, they may have moved there what is not theirs to remove.
     ///
     /// # Errors
     /// Also where a folder of another account is left.
-    pub fn remove_contents_of(&self, owner: u32) -> io::Result<()> {
-        contents(self, Kept { name: None, unless_of: Some(owner) })
+    pub fn remove_contents_of(&self, owners: &[u32]) -> io::Result<()> {
+        contents(self, Kept { name: None, unless_of: Some(owners) })
     }
 }
 
@@ -81,11 +81,11 @@ pub fn contents(top: &Dir, kept: Kept<'_>) -> io::Result<()> {
 
 /// Whether a name is not to be removed for whose it is. Nobody can change it meanwhile: the folder is closed.
 fn is_kept(folder: &Dir, name: &OsStr, kept: Kept<'_>) -> io::Result<bool> {
-    let Some(owner) = kept.unless_of else { return Ok(false) };
+    let Some(owners) = kept.unless_of else { return Ok(false) };
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => {
             let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-            Ok(is_folder && found.st_uid != owner)
+            Ok(is_folder && !owners.contains(&found.st_uid))
         }
         Err(Errno::NOENT) => Ok(false),
         Err(error) => Err(named(folder, name, error.into())),
@@ -110,8 +110,8 @@ fn raise_folders_of(top: &Dir, name: &OsStr, kept: Kept<'_>) -> io::Result<bool>
     let opened = open_same_mount(top.file(), name, OFlags::RDONLY | OFlags::DIRECTORY);
     let opened = opened.map_err(|error| named(top, name, error))?;
     let folder = Dir::from_parts(opened, top.path().join(name));
-    if let Some(owner) = kept.unless_of {
-        if folder.metadata()?.uid() != owner {
+    if let Some(owners) = kept.unless_of {
+        if !owners.contains(&folder.metadata()?.uid()) {
             return Ok(false);
         }
         folder.chmod(CLOSED)?;

@@ -147,7 +147,7 @@ fn root_only_what_is_an_accounts_is_removed_of_it() {
             std::os::unix::fs::lchown(top.join(path), Some(65_534), Some(65_534)).unwrap();
         }
         fs::set_permissions(top.join("a/b"), fs::Permissions::from_mode(0o777)).unwrap();
-        let removed = Dir::open(&top).unwrap().remove_contents_of(65_534);
+        let removed = Dir::open(&top).unwrap().remove_contents_of(&[65_534]);
         let left: Vec<_> = fs::read_dir(&top).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!((removed.is_err(), left.len()), (strangers, usize::from(strangers)), "{left:?}");
         for folder in left {

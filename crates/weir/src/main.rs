@@ -40,14 +40,13 @@ mod top;
 mod trace_input;
 
 use std::process::ExitCode;
-use weir_host::knob;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     if let [_, hidden, rest @ ..] = arguments.as_slice()
-        && hidden == knob::ARGUMENT
+        && let Some(code) = cmd::hidden(hidden, rest)
     {
-        return knob::guardian_main(&machine::host(), rest);
+        return code;
     }
     if cli::called_as_sysbench(&arguments) {
         return failure::exit(cmd::sysbench::run(&arguments[1..]));

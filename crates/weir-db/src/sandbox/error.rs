@@ -53,8 +53,30 @@ pub enum SandboxError {
     #[error("the throw-away server in {} is in use by another weir", .0.display())]
     InUse(PathBuf),
     /// A weir that was killed left a server in it.
-    #[error("{} holds a throw-away server of a killed weir", .0.display())]
+    #[error("{} holds a throw-away server that was left by a killed weir", .0.display())]
     Abandoned(PathBuf),
+    /// Data that an earlier sandbox kept are not for this one.
+    #[error("{} holds data of {flavour} that `weir db sandbox --keep` left", .dir.display())]
+    Kept {
+        /// The folder.
+        dir: PathBuf,
+        /// Whose they are.
+        flavour: Flavour,
+    },
+    /// Nothing that weir could remove.
+    #[error("{} holds no throw-away server of weir's", .0.display())]
+    NoSandbox(PathBuf),
+    /// At its path lies something else.
+    #[error("{} is not the folder any more that the throw-away server had", .0.display())]
+    Replaced(PathBuf),
+    /// A server that a killed weir left cannot be ended.
+    #[error("the server in {} (process {pid}) does not end", .dir.display())]
+    Survives {
+        /// Its folder.
+        dir: PathBuf,
+        /// The server.
+        pid: u32,
+    },
     /// The folder was kept by a server of another family.
     #[error("{} holds data of {found}, not of {wanted}", .dir.display())]
     OtherFlavour {
@@ -132,6 +154,8 @@ impl SandboxError {
                 | SandboxError::OutOfReach { .. }
                 | SandboxError::InUse(_)
                 | SandboxError::Abandoned(_)
+                | SandboxError::Kept { .. }
+                | SandboxError::NoSandbox(_)
                 | SandboxError::OtherFlavour { .. }
                 | SandboxError::Variable { .. }
                 | SandboxError::Runs(_)
@@ -165,8 +189,16 @@ impl SandboxError {
             },
             SandboxError::NotEmpty(_) => "name a folder that does not exist, or an empty one".to_string(),
             SandboxError::InUse(_) => "`weir db sandbox list` shows it; choose another folder".to_string(),
-            SandboxError::Abandoned(_) => "`weir db sandbox clean` ends and removes it".to_string(),
+            SandboxError::Abandoned(dir) => {
+                format!("`weir db sandbox clean {}` ends it, and removes what was not to be kept", dir.display())
+            }
             SandboxError::OtherFlavour { .. } => "choose another folder".to_string(),
+            SandboxError::Kept { dir, flavour } => {
+                let (word, dir) = (flavour.word(), dir.display());
+                format!("choose another folder; `weir db sandbox {word} {dir}` takes the data up")
+            }
+            SandboxError::NoSandbox(_) => "`weir db sandbox list` shows those that were left".to_string(),
+            SandboxError::Survives { .. } => "the user who started it can end it, and root".to_string(),
             SandboxError::SocketPath(_) => "set WEIR_RUN to a shorter folder, or leave it out".to_string(),
             SandboxError::NoAccount { .. } => "start weir as a plain user".to_string(),
             SandboxError::Server { lines, .. } => return hint_of_log(&lines.join("\n")),

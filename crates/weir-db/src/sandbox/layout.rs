@@ -1,19 +1,19 @@
 //! A sandbox's folder and what lies in it. It may stand among folders of other accounts, and the server's account owns
 //! what the server writes: everything is reached from the folder's descriptor.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::SeekFrom;
-use serde::{Deserialize, Serialize};
+use rustix::fs::{FlockOperation, SeekFrom, flock};
 use weir_fs::{Access, Dir};
 
+use super::SandboxError;
 use super::account::Account;
-use super::{Flavour, SandboxError};
+use super::identity::{Identity, SCHEMA};
 
 const IDENTITY: &str = "weir-sandbox.json";
 const DATA: &str = "data";
@@ -21,28 +21,10 @@ const TEMPORARY: &str = "tmp";
 const LOG: &str = "server.log";
 const LOCK: &str = "lock";
 
-/// Everything that a sandbox puts into its folder; nothing else in it is ever removed, but what a weir that was killed
-/// while it wrote one of them left beside it.
-pub(super) const NAMES: [&str; 5] = [DATA, TEMPORARY, LOG, LOCK, IDENTITY];
-
 /// Such files are small.
 const IDENTITY_MOST: u64 = 64 << 10;
 /// Folders of a data directory are nested so deep at most.
 const DEPTH_MOST: u32 = 32;
-
-/// Says that a folder is a sandbox, whose data lie in it, and whether they are whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Identity {
-    pub schema: String,
-    pub flavour: Flavour,
-    /// What the server that made the data calls itself.
-    pub version: String,
-    /// The data directory has been made.
-    pub initialised: bool,
-}
-
-/// Value of [`Identity::schema`].
-pub(super) const SCHEMA: &str = "weir.sandbox/1";
 
 /// The paths in a sandbox's folder, as a server is told them.
 #[derive(Debug, Clone)]
@@ -72,8 +54,7 @@ pub(super) struct Layout {
     dir: Dir,
     /// Its path without links.
     path: PathBuf,
-    /// What it was made in, and its name there.
-    made: Option<(Dir, OsString)>,
+    is_made: bool,
 }
 
 impl Layout {
@@ -84,10 +65,7 @@ impl Layout {
         let parent = Dir::open(above).map_err(io("create"))?;
         real_path(&parent).and_then(|_| fits_a_line(Path::new(name))).map_err(io("use"))?;
         match parent.make_dir(name, 0o755) {
-            Ok(dir) => {
-                let made = Some((parent, name.to_os_string()));
-                Layout::of(dir, made).map_err(io("find"))
-            }
+            Ok(dir) => Layout::of(dir, true).map_err(io("find")),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if parent.check_trusted().is_ok() {
                     return Layout::open(path);
@@ -95,7 +73,7 @@ impl Layout {
                 // A link there may be anybody's.
                 let dir = parent.subdir(name).map_err(io("open"))?;
                 dir.check_trusted().map_err(io("use"))?;
-                Layout::of(dir, None).map_err(io("find"))
+                Layout::of(dir, false).map_err(io("find"))
             }
             Err(error) => Err(io("create")(error)),
         }
@@ -105,12 +83,12 @@ impl Layout {
     pub fn open(path: &Path) -> Result<Layout, SandboxError> {
         let dir = Dir::open(path).map_err(SandboxError::io("open", path))?;
         dir.check_trusted().map_err(SandboxError::io("use", path))?;
-        Layout::of(dir, None).map_err(SandboxError::io("find", path))
+        Layout::of(dir, false).map_err(SandboxError::io("find", path))
     }
 
-    fn of(dir: Dir, made: Option<(Dir, OsString)>) -> io::Result<Layout> {
+    fn of(dir: Dir, is_made: bool) -> io::Result<Layout> {
         let path = real_path(&dir)?;
-        Ok(Layout { dir, path, made })
+        Ok(Layout { dir, path, is_made })
     }
 
     /// Whether no other account decides where the path of the folder leads: servers reach their data by it.
@@ -136,18 +114,40 @@ impl Layout {
 
     /// Whether it was made for this sandbox.
     pub fn is_made(&self) -> bool {
-        self.made.is_some()
+        self.is_made
     }
 
     pub fn paths(&self) -> Paths {
         Paths::below(&self.path)
     }
 
-    /// Whose data lie in it, if weir says so.
-    pub fn identity(&self) -> Option<Identity> {
-        let file = self.dir.open_trusted_file(IDENTITY, Access::Read).ok()?;
-        let text = io::read_to_string(io::Read::take(file, IDENTITY_MOST)).ok()?;
-        weir_core::json::parse(&text).ok()
+    /// Takes the folder, and reads what it says of itself; `None`: it is empty. The kernel lets go of the lock when the last
+    /// process that has it ends. Nothing is written to a folder that holds something else, not even a lock.
+    pub fn take(&self) -> Result<(File, Option<Identity>), SandboxError> {
+        self.identity()?;
+        let lock = take_lock(&self.dir).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => SandboxError::InUse(self.path.clone()),
+            _ => SandboxError::io("lock", &self.path)(error),
+        })?;
+        Ok((lock, self.identity()?))
+    }
+
+    /// What it says of itself; `None`: there is nothing in it but a lock, or what a killed weir was about to write.
+    pub fn identity(&self) -> Result<Option<Identity>, SandboxError> {
+        let read = || match self.dir.read_trusted(IDENTITY, IDENTITY_MOST) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            read => read,
+        };
+        let text = read().map_err(SandboxError::io("read", &self.path.join(IDENTITY)))?;
+        let identity: Option<Identity> = weir_core::json::parse(&String::from_utf8_lossy(&text)).ok();
+        if let Some(identity) = identity.filter(|identity| identity.schema == SCHEMA) {
+            return Ok(Some(identity));
+        }
+        let is_empty = || self.dir.names()?.try_fold(true, |all, name| Ok(all && is_no_content(&name?)));
+        match is_empty().map_err(SandboxError::io("read", &self.path))? {
+            true => Ok(None),
+            false => Err(SandboxError::NotEmpty(self.path.clone())),
+        }
     }
 
     pub fn write_identity(&self, identity: &Identity) -> Result<(), SandboxError> {
@@ -164,18 +164,6 @@ impl Layout {
     /// The log, to read.
     pub fn read_log(&self) -> io::Result<File> {
         self.dir.open_file(LOG, Access::Read)
-    }
-
-    /// Takes the folder's lock without waiting; the kernel lets go of it when this process ends.
-    pub fn lock(&self) -> io::Result<File> {
-        let file = self.dir.open_or_create(LOCK, Access::ReadWrite, 0o600)?;
-        weir_fs::lock(&file)?;
-        Ok(file)
-    }
-
-    /// Whether there is nothing in it but a lock, which alone is a sandbox that is being made, or one that never was.
-    pub fn is_empty(&self) -> io::Result<bool> {
-        Ok(self.dir.names()?.all(|name| name.is_ok_and(|name| name == LOCK)))
     }
 
     /// Makes the folders that the server writes to, and hands them over.
@@ -202,22 +190,22 @@ impl Layout {
         [DATA, TEMPORARY].into_iter().map(open).collect()
     }
 
-    /// Hands over data that are there: kept, or copied from another sandbox.
-    pub fn hand_over(&self, account: Account) -> Result<(), SandboxError> {
+    /// Whose the data are that were kept: those that the folder names, and the owner of the data directory.
+    pub fn owners(&self, identity: &Identity) -> Result<Vec<u32>, SandboxError> {
+        let mut owners = identity.accounts.clone();
         for (path, folder) in self.folders()? {
-            let give = || {
-                let owner = folder.metadata()?.uid();
-                if account.is_other() { give(&folder, owner, account, DEPTH_MOST) } else { Ok(()) }
-            };
-            give().map_err(SandboxError::io("hand over", &path))?;
+            let owner = folder.metadata().map_err(SandboxError::io("read", &path))?.uid();
+            owners.extend((!owners.contains(&owner)).then_some(owner));
         }
-        Ok(())
+        Ok(owners)
     }
 
-    /// Removes a data directory that was not finished.
-    pub fn remove_data(&self) -> Result<(), SandboxError> {
-        let path = self.path.join(DATA);
-        remove(&self.dir, OsStr::new(DATA)).map_err(SandboxError::io("remove", &path))
+    /// Sees that all data belong to these accounts, and hands them over where another one is named.
+    pub fn hand_over(&self, owners: &[u32], to: Option<Account>) -> Result<(), SandboxError> {
+        let hand = |(path, folder): &(PathBuf, Dir)| {
+            hand_over(folder, owners, to, DEPTH_MOST).map_err(SandboxError::io("hand over", path))
+        };
+        self.folders()?.iter().try_for_each(hand)
     }
 
     /// Copies the data directory of another sandbox, modes and holes included. Links are left out.
@@ -231,45 +219,82 @@ impl Layout {
         let io = || SandboxError::io("copy to", &path);
         let from = from.dir.subdir(DATA).map_err(io())?;
         let to = self.dir.subdir(DATA).map_err(io())?;
-        let copying = Copying { owner: from.metadata().map_err(io())?.uid(), account, stopped };
+        let copying = Copying { owners: [from.metadata().map_err(io())?.uid()], account, stopped };
         if copying.copy(&from, &to, DEPTH_MOST).map_err(io())? { Ok(()) } else { Err(SandboxError::Stopped) }
     }
 
-    /// Removes what a sandbox put into it, and the folder itself where it was made for it. Says what could not go.
-    pub fn remove(&self) {
-        let mut problems: Vec<io::Error> =
-            NAMES.iter().filter_map(|name| remove(&self.dir, OsStr::new(name)).err()).collect();
-        self.dir.remove_leftovers();
-        if let Some((parent, name)) = &self.made {
-            // An account that may rename in there can have put another empty folder in its place; no more than that is lost.
-            problems.extend(absent_is_done(parent.remove_dir(name)).err());
+    /// Does away with a sandbox whose server has ended: its data go, unless they are kept, and all that weir has put into the folder; so
+    /// does the folder itself where it was made for that. What says whose they are goes after the data. Whether all is gone.
+    pub fn finish(&self, identity: &Identity) -> Result<bool, SandboxError> {
+        if identity.is_kept() {
+            return Ok(false);
         }
-        for problem in problems {
-            // Not eprintln: it panics when nobody reads, and this may run while a panic unwinds.
-            let line = format!("weir: could not remove all of {}: {problem}\n", self.path.display());
-            let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
+        let removed = [DATA, TEMPORARY, LOG].map(|name| {
+            remove(&self.dir, OsStr::new(name), &identity.accounts)
+                .map_err(SandboxError::io("remove", &self.path.join(name)))
+        });
+        removed.into_iter().collect::<Result<(), _>>()?;
+        self.forget(identity.made_dir).map_err(SandboxError::io("remove", &self.path)).map(|()| true)
+    }
+
+    /// Removes what weir itself wrote into the folder, and the folder where it was made for a sandbox.
+    pub fn forget(&self, made: bool) -> io::Result<()> {
+        absent_is_done(self.dir.remove_file(IDENTITY))?;
+        for name in self.dir.names()?.flatten().filter(|name| is_no_content(name)) {
+            absent_is_done(self.dir.remove_file(name))?;
+        }
+        if made { self.remove_itself() } else { Ok(()) }
+    }
+
+    /// Removes the folder that was made, where it has not been taken.
+    pub fn unmake(&self) {
+        if self.is_made {
+            let _ = self.remove_itself();
         }
     }
 
-    /// The same for a folder that another weir made or found.
-    pub fn remove_as(mut self, made: bool) {
-        if let (true, Some(name), Some(above)) = (made, self.path.file_name(), self.path.parent()) {
-            let own = self.id().ok();
-            let is_it =
-                |parent: &Dir| own.is_some() && parent.subdir(name).and_then(|dir| id_of(&dir)).ok() == own;
-            let parent = Dir::open(above).ok().filter(is_it);
-            self.made = parent.map(|parent| (parent, name.to_os_string()));
+    /// Removes the folder, wherever it lies by now. What somebody else put into it stays with it.
+    fn remove_itself(&self) -> io::Result<()> {
+        let path = fs::read_link(descriptor(&self.dir))?;
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+        let parent = Dir::open(above)?;
+        // An account that may rename in there can put another empty folder in its place; no more than that is lost.
+        match parent.subdir(name).and_then(|there| Ok(id_of(&there)? == self.id()?)) {
+            Ok(true) => match parent.remove_dir(name) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+                removed => absent_is_done(removed),
+            },
+            _ => Ok(()),
         }
-        self.remove();
     }
+}
+
+/// Takes the lock in a folder without waiting.
+pub(super) fn take_lock(dir: &Dir) -> io::Result<File> {
+    let file = dir.open_or_create(LOCK, Access::ReadWrite, 0o600)?;
+    weir_fs::lock(&file)?;
+    // Its last holder may have removed it.
+    if file.metadata()?.nlink() == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(file) }
+}
+
+/// Whether somebody has it. Others may ask at the same time.
+pub(super) fn is_locked(dir: &Dir) -> bool {
+    let lock = dir.open_trusted_file(LOCK, Access::Read);
+    !lock.is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockShared).is_ok())
+}
+
+/// A lock, which alone is a sandbox that is being made, or one that never was; or what a weir that was killed left of an identity.
+fn is_no_content(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name == LOCK || name.starts_with(&format!(".{IDENTITY}.")) && name.ends_with(".tmp")
 }
 
 /// Removes a file, or a folder with all that is in it but folders of other accounts: the server may have let others write
 /// there.
-fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
+fn remove(dir: &Dir, name: &OsStr, accounts: &[u32]) -> io::Result<()> {
     match dir.subdir_here(name) {
         Ok(folder) => {
-            folder.remove_contents_of(folder.metadata()?.uid())?;
+            folder.remove_contents_of(&[accounts, &[folder.metadata()?.uid()]].concat())?;
             dir.remove_dir(name)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -281,9 +306,14 @@ fn id_of(dir: &Dir) -> io::Result<(u64, u64)> {
     dir.metadata().map(|found| (found.dev(), found.ino()))
 }
 
+/// Leads to the folder itself.
+fn descriptor(dir: &Dir) -> String {
+    format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd())
+}
+
 /// Without links.
 fn real_path(dir: &Dir) -> io::Result<PathBuf> {
-    let path = fs::read_link(format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd()))?;
+    let path = fs::read_link(descriptor(dir))?;
     fits_a_line(&path).map(|()| path)
 }
 
@@ -301,7 +331,7 @@ fn absent_is_done(result: io::Result<()>) -> io::Result<()> {
 /// Data on their way to another sandbox.
 struct Copying<'a> {
     /// Whose they are.
-    owner: u32,
+    owners: [u32; 1],
     /// Whose the copies are to be.
     account: Account,
     stopped: &'a dyn Fn() -> bool,
@@ -310,7 +340,7 @@ struct Copying<'a> {
 impl Copying<'_> {
     /// `false` where somebody asked to stop.
     fn copy(&self, from: &Dir, to: &Dir, depth: u32) -> io::Result<bool> {
-        close(from, self.owner, depth)?;
+        close(from, &self.owners, depth)?;
         self.account.give(to.as_fd())?;
         for name in from.names()? {
             let name = name?;
@@ -322,7 +352,7 @@ impl Copying<'_> {
                     return Ok(false);
                 }
             } else if let Ok(mut source) = from.open_file(&name, Access::Read) {
-                check_owner(&source, self.owner, &from.path().join(&name))?;
+                check_owner(&source, &self.owners, &from.path().join(&name))?;
                 let mut target = to.create_new(&name, 0o600)?;
                 self.account.give(target.as_fd())?;
                 copy_file(&mut source, &mut target)?;
@@ -335,12 +365,12 @@ impl Copying<'_> {
 }
 
 /// Closes a folder of data to all but its account, which has no process any more, so that nobody can change what is in it.
-fn close(folder: &Dir, owner: u32, depth: u32) -> io::Result<()> {
+fn close(folder: &Dir, owners: &[u32], depth: u32) -> io::Result<()> {
     if depth == 0 {
         return Err(io::Error::other(format!("{} is too deep", folder.path().display())));
     }
     let found = folder.metadata()?.uid();
-    if found != owner {
+    if !owners.contains(&found) {
         return Err(not_of_the_data(folder.path(), found));
     }
     folder.chmod(0o700)
@@ -348,9 +378,9 @@ fn close(folder: &Dir, owner: u32, depth: u32) -> io::Result<()> {
 
 /// The server may have let others write among its data; what they put there is not its own, nor is a file that has another
 /// name elsewhere.
-fn check_owner(file: &File, owner: u32, path: &Path) -> io::Result<()> {
+fn check_owner(file: &File, owners: &[u32], path: &Path) -> io::Result<()> {
     let found = file.metadata()?;
-    if found.uid() != owner {
+    if !owners.contains(&found.uid()) {
         return Err(not_of_the_data(path, found.uid()));
     }
     if found.nlink() != 1 {
@@ -381,17 +411,129 @@ fn copy_file(source: &mut File, target: &mut File) -> io::Result<()> {
     }
 }
 
-/// Hands over a folder and what is in it.
-fn give(folder: &Dir, owner: u32, account: Account, depth: u32) -> io::Result<()> {
-    close(folder, owner, depth)?;
+/// The same with a folder and what is in it. A link that a process of the account made meanwhile shows in the descriptor.
+fn hand_over(folder: &Dir, owners: &[u32], to: Option<Account>, depth: u32) -> io::Result<()> {
+    close(folder, owners, depth)?;
+    let give = |fd: BorrowedFd<'_>| to.map_or(Ok(()), |account| account.give(fd));
     for name in folder.names()? {
         let name = name?;
         if let Ok(inner) = folder.subdir(&name) {
-            give(&inner, owner, account, depth - 1)?;
+            hand_over(&inner, owners, to, depth - 1)?;
         } else if let Ok(file) = folder.open_file(&name, Access::Read) {
-            check_owner(&file, owner, &folder.path().join(&name))?;
-            account.give(file.as_fd())?;
+            check_owner(&file, owners, &folder.path().join(&name))?;
+            give(file.as_fd())?;
         }
     }
-    account.give(folder.as_fd())
+    give(folder.as_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
+    use super::super::Flavour;
+    use super::*;
+    use crate::as_root::root_or_say;
+
+    /// Numbers that no process has.
+    const ACCOUNTS: [u32; 2] = [2_013_000_007, 2_013_000_008];
+
+    fn identity(accounts: &[u32]) -> Identity {
+        Identity {
+            schema: SCHEMA.to_string(),
+            flavour: Flavour::Mariadb,
+            version: String::new(),
+            initialised: true,
+            keep: false,
+            made_dir: true,
+            accounts: accounts.to_vec(),
+            server: None,
+        }
+    }
+
+    /// The owner of a folder above has put another one in its place.
+    #[test]
+    fn the_folder_itself_is_removed_wherever_it_lies_by_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("here")).unwrap();
+        fs::create_dir_all(at("victim/one/data")).unwrap();
+        let layout = Layout::make_or_open(&at("here/one")).unwrap();
+        layout.take().unwrap();
+        layout.write_identity(&identity(&[])).unwrap();
+        fs::create_dir(at("here/one/data")).unwrap();
+        fs::rename(at("here"), at("moved")).unwrap();
+        symlink(at("victim"), at("here")).unwrap();
+        assert!(layout.finish(&identity(&[])).unwrap());
+        assert_eq!([at("moved/one").exists(), at("victim/one/data").exists()], [false, true]);
+    }
+
+    #[test]
+    fn a_folder_that_holds_something_else_gets_nothing_of_weirs() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("mine"), "").unwrap();
+        let layout = Layout::open(folder.path()).unwrap();
+        assert!(matches!(layout.take(), Err(SandboxError::NotEmpty(_))));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        fs::remove_file(folder.path().join("mine")).unwrap();
+        // What is left of a weir that was killed as it wrote down the first word of a sandbox.
+        fs::write(folder.path().join(".weir-sandbox.json.1.00.tmp"), "{").unwrap();
+        let (_lock, found) = layout.take().unwrap();
+        assert_eq!(found, None);
+        assert!(matches!(layout.take(), Err(SandboxError::InUse(_))));
+        layout.forget(false).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn root_data_of_which_not_all_can_be_handed_over_stay_with_whom_they_are() {
+        if !root_or_say("root_data_of_which_not_all_can_be_handed_over_stay_with_whom_they_are") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        for name in ["data/sub", "tmp"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        for name in ["a", "b", "sub/c"] {
+            fs::write(data.join(name), "").unwrap();
+        }
+        let all = ["data", "tmp", "data/a", "data/b", "data/sub", "data/sub/c"];
+        let give = |names: &[&str], to: u32| {
+            names.iter().for_each(|name| chown(folder.path().join(name), Some(to), Some(to)).unwrap());
+        };
+        let owners = || all.map(|name| fs::metadata(folder.path().join(name)).unwrap().uid());
+        give(&all, ACCOUNTS[0]);
+        let layout = Layout::open(folder.path()).unwrap();
+        let known = layout.owners(&identity(&[])).unwrap();
+        assert_eq!(known, ACCOUNTS[..1]);
+        let other_name = folder.path().join("other name");
+        fs::hard_link(data.join("b"), &other_name).unwrap();
+        let why = layout.hand_over(&known, None).unwrap_err().to_string();
+        assert!(why.contains("has another name elsewhere"), "{why}");
+        fs::remove_file(&other_name).unwrap();
+
+        // A hand-over that was cut short: some of them have their new owner already.
+        give(&["data/a", "data/sub"], ACCOUNTS[1]);
+        assert!(layout.hand_over(&known, None).is_err());
+        let known = layout.owners(&identity(&ACCOUNTS[1..])).unwrap();
+        layout.hand_over(&known, None).unwrap();
+        assert_eq!(
+            owners().iter().filter(|owner| **owner == ACCOUNTS[0]).count(),
+            4,
+            "a look gave them away"
+        );
+        let account = Account::unused().unwrap();
+        layout.hand_over(&known, Some(account)).unwrap();
+        assert_eq!(owners(), [account.ids().0; 6]);
+
+        // What belongs to two of them goes as a whole, and what says so goes last.
+        give(&["data/a", "data/sub"], ACCOUNTS[1]);
+        layout.write_identity(&identity(&[])).unwrap();
+        assert!(layout.finish(&identity(&[])).is_err());
+        assert!(layout.identity().unwrap().is_some() && data.exists());
+        layout.finish(&identity(&ACCOUNTS[1..])).unwrap();
+        assert!(!folder.path().exists());
+        fs::create_dir(folder.path()).unwrap();
+    }
 }

@@ -1,13 +1,18 @@
 //! The minder ends a server when weir is killed: it is a process that waits for the end of its channel to weir. A destructor does not
 //! run after SIGKILL, and a signal at the death of a parent (prctl) comes at the death of its *thread*.
+//!
+//! It was forked off a process with threads, so it makes system calls alone. Once the server has ended, it becomes a program
+//! that does away with the sandbox as `clean` does: weir itself.
 
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::net::{
@@ -17,72 +22,49 @@ use rustix::net::{
 use rustix::process::{Pid, Signal, kill_process_group, pidfd_send_signal};
 
 use super::account::leave_keys;
-use super::layout::{Layout, NAMES};
-use super::quarters::path_of_programs;
+use super::left;
 use super::spawn::{self, Running};
+
+/// The hidden first argument by which a program knows that it is to do away with a sandbox: see [`remover_main`].
+pub const ARGUMENT: &str = "__sandbox-remover";
 
 /// So long a server may take to end in order where that matters, and to be gone when it was killed.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Where the minder has its end of the channel.
-const CHANNEL: libc::c_int = 3;
+/// Where the minder has its end of the channel, and the locks of both folders.
+const CHANNEL: RawFd = 3;
+const LOCKS: [RawFd; 2] = [4, 5];
+/// Above those.
+const ASIDE: RawFd = 16;
 
-/// Removes what the sandbox made: `$1` its folder, `$2` what in it, `$3` its folder with that for the socket, `$4` whether the
-/// data stay, `$5` whether the folder was made for it, `$6` the server's account. It stands in the folder itself: whatever takes
-/// the place of its path meanwhile is not touched.
-///
-/// Folders of the account are closed to others first, who may have moved there what is not theirs to remove: folders of
-/// other accounts stay. They are not entered: what a name in one means, its owner may change. So may any process of the
-/// account, of those that are entered; and a set-user-id program of its makes one out of anybody's. So all of this is done with the
-/// account's own permissions, from within: it need not be let through the folders above.
-const SCRIPT: &str = r#"
-caller=$(id -u)
-as() {
-  uid=$1 && shift
-  [ "$caller" != "$uid" ] || { "$@"; return; }
-  setpriv --reuid "$uid" --regid 65534 --clear-groups --no-new-privs -- "$@"
+static REMOVER: OnceLock<CString> = OnceLock::new();
+
+/// Names the program that does away with sandboxes of this process when it is killed, and takes [`ARGUMENT`] for that. Without one
+/// their servers end, and the rest is left for [`super::clean`]. The first name counts.
+pub fn set_remover(program: &Path) {
+    if let Ok(program) = CString::new(program.as_os_str().as_bytes()) {
+        let _ = REMOVER.set(program);
+    }
 }
-own() {
-  (
-    cd -P -- "$1" || exit
-    as "$2" find . -xdev -type d ! -user "$2" -prune -o -type d -exec chmod 700 {} \;
-    as "$2" find . -xdev -mindepth 1 -type d ! -user "$2" -prune -o ! -type d -exec rm -f -- {} +
-    passes=0
-    while [ $passes -lt 64 ] && [ -n "$(as "$2" find . -xdev -mindepth 1 -type d ! -user "$2" -prune -o -type d -exec rmdir -- {} \; -print)" ]; do
-      passes=$((passes + 1))
-    done
-  )
-  rmdir -- "$1"
-} 2>/dev/null
-# Once the server listens there, the folder is the caller's, and nobody else changes it.
-owner=$(stat -c %u -- "$3/s")
-[ "$owner" = "$caller" ] || owner=$6
-own "$3/s" "$owner"
-rm -f -- "$3"/*
-rmdir -- "$3"
-[ "$4" = keep ] && exit
-for name in $2; do
-  if [ -d "./$name" ] && ! [ -L "./$name" ]; then own "./$name" "$6"; else rm -f -- "./$name"; fi
-  rm -f -- ".$name."*.tmp
-done
-# Another folder may be at its path by now, and where it lies another one may have its name.
-here=$(stat -c %d:%i .)
-cd -P .. 2>/dev/null || exit
-[ "$5" = made ] && [ "$(stat -c %d:%i -- "${1##*/}")" = "$here" ] && rmdir -- "${1##*/}"
-"#;
+
+/// All that such a program does; it stands in the sandbox's folder and is told that for the socket.
+pub fn remover_main(arguments: &[String]) -> ExitCode {
+    let done = matches!(arguments, [run] if left::end_here(Path::new(run)).is_ok());
+    if done { ExitCode::SUCCESS } else { ExitCode::from(3) }
+}
 
 /// What a minder has to know.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Minded<'a> {
     /// The sandbox's folder.
-    pub layout: &'a Layout,
+    pub dir: BorrowedFd<'a>,
     /// Its folder for the socket.
     pub run: &'a Path,
+    /// The locks of both.
+    pub locks: [&'a File; 2],
     /// Whether its data are to stay.
     pub keep: bool,
     /// Whether the server runs in namespaces of its own.
     pub apart: bool,
-    /// The account that it runs as.
-    pub account: u32,
 }
 
 /// A running minder.
@@ -96,35 +78,19 @@ pub(super) struct Minder {
 impl Minder {
     /// From now on what the sandbox made goes away with this process; the data only unless they are to stay.
     pub fn start(minded: Minded<'_>) -> io::Result<Minder> {
-        let word = |so: bool, word: &'static str| if so { word } else { "-" }.as_bytes().to_vec();
-        let words: Vec<Vec<u8>> = vec![
-            b"/bin/sh".to_vec(),
-            b"-c".to_vec(),
-            SCRIPT.as_bytes().to_vec(),
-            b"weir-minder".to_vec(),
-            minded.layout.path().as_os_str().as_bytes().to_vec(),
-            NAMES.join(" ").into_bytes(),
-            minded.run.as_os_str().as_bytes().to_vec(),
-            word(minded.keep, "keep"),
-            word(minded.layout.is_made(), "made"),
-            minded.account.to_string().into_bytes(),
-        ];
-        let texts = |words: Vec<Vec<u8>>| words.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
-        let words = texts(words)?;
-        let environment = texts(vec![[b"PATH=", path_of_programs().as_bytes()].concat()])?;
-        let (arguments, variables) = (spawn::pointers(&words), spawn::pointers(&environment));
-        let null = File::options().read(true).write(true).open("/dev/null")?;
+        let words =
+            [c"weir".to_owned(), CString::new(ARGUMENT)?, CString::new(minded.run.as_os_str().as_bytes())?];
+        let (arguments, variables) = (spawn::pointers(&words), spawn::pointers(&[]));
+        let (remover, null) = (REMOVER.get(), File::options().read(true).write(true).open("/dev/null")?);
         let (near, far) = spawn::channel()?;
-        let (dir, minded) = (minded.layout.dir(), (minded.keep, minded.apart));
         let mut child = || {
-            let settled = come_away(dir.as_fd(), &null, &far);
-            if settled.is_ok() {
-                // A process that is still alive may still write there: that is left for `clean`.
-                if !mind(minded) {
-                    return 1;
-                }
+            // A process that is still alive may still write there: that is left for `clean`.
+            if come_away(minded, &null, &far).is_ok()
+                && mind(minded.keep, minded.apart)
+                && let Some(remover) = remover
+            {
                 // SAFETY: texts and the lists of pointers to them, which end with null, are this process's copies.
-                unsafe { libc::execve(words[0].as_ptr(), arguments.as_ptr(), variables.as_ptr()) };
+                unsafe { libc::execve(remover.as_ptr(), arguments.as_ptr(), variables.as_ptr()) };
             }
             1
         };
@@ -147,8 +113,8 @@ impl Minder {
     }
 }
 
-/// Out of reach of a terminal's Ctrl-C, with nothing open but the channel.
-fn come_away(dir: BorrowedFd<'_>, null: &File, far: &OwnedFd) -> io::Result<()> {
+/// Out of reach of a terminal's Ctrl-C, with nothing open but the channel and the locks, which the program that follows has too.
+fn come_away(minded: Minded<'_>, null: &File, far: &OwnedFd) -> io::Result<()> {
     rustix::process::setsid()?;
     leave_keys();
     rustix::thread::set_name(c"weir-minder")?;
@@ -156,19 +122,24 @@ fn come_away(dir: BorrowedFd<'_>, null: &File, far: &OwnedFd) -> io::Result<()> 
         // SAFETY: takes numbers.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    rustix::process::fchdir(dir)?;
+    rustix::process::fchdir(minded.dir)?;
+    let held = [far.as_raw_fd(), minded.locks[0].as_raw_fd(), minded.locks[1].as_raw_fd()];
+    // SAFETY: takes numbers. One of them may have another's number.
+    let aside = held.map(|fd| unsafe { libc::fcntl(fd, libc::F_DUPFD, ASIDE) });
     spawn::take_streams([null.as_raw_fd(); 3])?;
-    let first: libc::c_uint = CHANNEL.unsigned_abs() + 1;
-    // SAFETY: both take numbers; nothing that is closed is used any more.
-    let done = unsafe {
-        libc::dup2(far.as_raw_fd(), CHANNEL) == CHANNEL
-            && libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) == 0
+    let is_put = |(from, to): (RawFd, RawFd)| {
+        // SAFETY: takes numbers; nothing that is closed by it is used any more.
+        unsafe { libc::dup2(from, to) == to }
     };
+    let first: libc::c_uint = LOCKS[1].unsigned_abs() + 1;
+    // SAFETY: takes numbers; nothing that is closed is used any more.
+    let close = || unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) == 0 };
+    let done = aside.into_iter().zip([CHANNEL, LOCKS[0], LOCKS[1]]).all(is_put) && close();
     if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Waits for the end of weir, then ends the server that it was told of last; whether that is gone.
-fn mind((keep, apart): (bool, bool)) -> bool {
+fn mind(keep: bool, apart: bool) -> bool {
     // SAFETY: it was put there, and stays open.
     let channel = unsafe { BorrowedFd::borrow_raw(CHANNEL) };
     let mut server: Option<(OwnedFd, u32)> = None;
@@ -210,68 +181,4 @@ fn mind((keep, apart): (bool, bool)) -> bool {
     }
     let _ = pidfd_send_signal(&held, Signal::KILL);
     spawn::is_ready(held.as_fd(), PATIENCE)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::{PermissionsExt, chown};
-    use std::process::Command;
-
-    use super::*;
-    use crate::as_root::root_or_say;
-
-    // That no process has.
-    const NOBODY: u32 = 2_013_000_007;
-
-    /// Between `find`'s look at a path and `rm`'s, a process of the account can put a link in its place.
-    #[test]
-    fn root_removes_what_others_can_change_with_their_own_permissions() {
-        if !root_or_say("root_removes_what_others_can_change_with_their_own_permissions") {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        for name in ["bin", "box", "box/data", "box/data/sub", "run", "run/s"] {
-            fs::create_dir(at(name)).unwrap();
-        }
-        fs::write(at("box/data/sub/file"), "").unwrap();
-        for name in ["box/data", "box/data/sub", "box/data/sub/file", "run/s"] {
-            chown(at(name), Some(NOBODY), Some(NOBODY)).unwrap();
-        }
-        // As a folder that the caller had made before.
-        fs::set_permissions(at("box"), fs::Permissions::from_mode(0o700)).unwrap();
-        let (log, rm) = (at("log"), at("bin/rm"));
-        fs::write(&log, "").unwrap();
-        fs::set_permissions(&log, fs::Permissions::from_mode(0o666)).unwrap();
-        let script = format!("#!/bin/sh\necho \"$(id -u) $*\" >> {}\nexec /bin/rm \"$@\"\n", log.display());
-        fs::write(&rm, script).unwrap();
-        fs::set_permissions(&rm, fs::Permissions::from_mode(0o755)).unwrap();
-        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", at("bin").display());
-        let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", SCRIPT, "weir-minder"]).arg(at("box")).arg(NAMES.join(" ")).arg(at("run"));
-        shell.args(["-", "made", &NOBODY.to_string()]).env("PATH", path);
-        assert!(shell.current_dir(at("box")).status().unwrap().success());
-        let text = fs::read_to_string(&log).unwrap();
-        let removed: Vec<_> = text.lines().filter(|line| line.contains("./sub/file")).collect();
-        assert_eq!(removed, [format!("{NOBODY} -f -- ./sub/file")]);
-        assert!(!at("box").exists() && !at("run").exists(), "something is left");
-    }
-
-    /// The owner of a folder above has put another one in its place.
-    #[test]
-    fn the_folder_itself_is_removed_wherever_it_lies_by_now() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        for name in ["moved/one", "victim/one", "run/s"] {
-            fs::create_dir_all(at(name)).unwrap();
-        }
-        std::os::unix::fs::symlink(at("victim"), at("named")).unwrap();
-        let account = rustix::process::geteuid().as_raw().to_string();
-        let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", SCRIPT, "weir-minder"]).arg(at("named/one")).arg(NAMES.join(" ")).arg(at("run"));
-        assert!(shell.args(["-", "made", &account]).current_dir(at("moved/one")).status().unwrap().success());
-        assert_eq!([at("moved/one").exists(), at("victim/one").exists()], [false, true]);
-    }
 }

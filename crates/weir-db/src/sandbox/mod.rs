@@ -1,15 +1,18 @@
 //! Throw-away servers: found, initialised, started on a Unix socket, stopped, removed, however weir ends.
 //!
 //! A [`Sandbox`] owns its server. Dropping it ends the server and removes its data; a minder does the same when weir is
-//! killed, and what even the minder could not do, [`list`] shows and [`clean`] does later.
+//! killed, and what even the minder could not do, [`list`] shows and [`clean`] does later. All of them go by what the folder
+//! says of itself ([`Identity`]).
 
 mod account;
 mod binaries;
 mod configure;
 mod error;
 mod filter;
+mod identity;
 mod jail;
 mod layout;
+mod left;
 mod minder;
 mod process;
 mod quarters;
@@ -32,11 +35,12 @@ use rustix::process::Signal;
 use weir_oltp::Dialect;
 
 use self::configure::Places;
+use self::identity::SCHEMA;
 use self::jail::Folder;
-use self::layout::{Identity, Layout, Paths};
+use self::layout::{Layout, Paths};
 use self::minder::{Minded, Minder};
 use self::quarters::Quarters;
-use self::registry::RunFolder;
+use self::registry::{Marker, RunFolder};
 use self::shared_memory::Segment;
 use self::spawn::{Program, Running};
 use crate::connection::Connection;
@@ -45,8 +49,11 @@ use crate::wire::connect_unix;
 
 pub use self::binaries::Binaries;
 pub use self::error::SandboxError;
+pub use self::identity::Identity;
+pub use self::left::{Fate, clean, clean_folder};
+pub use self::minder::{ARGUMENT, remover_main, set_remover};
 pub use self::process::ProcessId;
-pub use self::registry::{Listed, Marker, clean, list};
+pub use self::registry::{Listed, list};
 pub use self::spec::{Flavour, SandboxSpec, Variables};
 
 /// Longest time for a data directory to be made, and for a server to answer after its start. A start may have to
@@ -67,14 +74,14 @@ pub struct Sandbox {
     quarters: Quarters,
     layout: Layout,
     run: RunFolder,
-    marker: Marker,
+    identity: Identity,
     child: Option<Running>,
     /// What a server left that was killed.
     segments: Vec<Segment>,
     /// What was there before the child: a segment of an earlier process may name its number as its maker.
     others: Vec<Segment>,
     minder: Option<Minder>,
-    _lock: File,
+    lock: File,
 }
 
 impl Sandbox {
@@ -105,37 +112,82 @@ impl Sandbox {
         let quarters = Quarters::find(spec.flavour, spec.root.as_deref())?;
         let binaries = Binaries::find_in(&quarters, spec.flavour, spec.binary.as_deref())?;
         let layout = Layout::make_or_open(&spec.dir)?;
-        // From the making of the folder to the minder's start only this process can remove it.
-        let held = hold(&layout, spec, &quarters).inspect_err(|_| {
-            if layout.is_made() {
-                layout.remove();
+        // Until the minder's start only this process can remove what it made.
+        let (lock, kept) = admit(&layout, spec, &quarters).inspect_err(|_| layout.unmake())?;
+        let run = RunFolder::create(quarters.account).inspect_err(|_| {
+            if kept.is_none() {
+                let _ = layout.forget(layout.is_made());
             }
         })?;
-        let sandbox = Sandbox {
+        let identity = kept.unwrap_or_else(|| Identity {
+            schema: SCHEMA.to_string(),
+            flavour: spec.flavour,
+            version: binaries.version.clone(),
+            initialised: false,
+            keep: spec.keep,
+            made_dir: layout.is_made(),
+            accounts: vec![quarters.account.ids().0],
+            server: None,
+        });
+        let mut sandbox = Sandbox {
             spec: SandboxSpec { dir: layout.path().to_path_buf(), ..spec.clone() },
             binaries,
             quarters,
             layout,
-            run: held.run,
-            marker: held.marker,
+            run,
+            identity,
             child: None,
             segments: Vec::new(),
             others: Vec::new(),
-            minder: Some(held.minder),
-            _lock: held.lock,
+            minder: None,
+            lock,
         };
-        sandbox.run.mark(&sandbox.marker)?;
+        sandbox.write_down()?;
+        sandbox.minder = Some(sandbox.minded()?);
         Ok(sandbox)
+    }
+
+    fn minded(&self) -> Result<Minder, SandboxError> {
+        let minded = Minded {
+            dir: self.layout.dir().as_fd(),
+            run: self.run.path(),
+            locks: [&self.lock, self.run.lock()],
+            keep: self.identity.keep,
+            apart: self.quarters.is_apart,
+        };
+        Minder::start(minded).map_err(SandboxError::io("start a minder for", self.layout.path()))
+    }
+
+    /// Has the folder say what is known of the sandbox, and has a copy of that beside the socket.
+    fn write_down(&self) -> Result<(), SandboxError> {
+        self.layout.write_identity(&self.identity)?;
+        let dir = self.layout.path();
+        let folder = self.layout.id().map_err(SandboxError::io("read", dir))?;
+        self.run.mark(&Marker { dir: dir.to_path_buf(), folder, identity: self.identity.clone() })
+    }
+
+    /// Hands over data that were kept. All of them are looked at before the first is given away, and whose they are to be is written
+    /// down before: the next sandbox takes up what a kill leaves to two accounts.
+    fn take_up(&mut self) -> Result<(), SandboxError> {
+        let account = self.quarters.account;
+        if !account.is_other() {
+            return Ok(());
+        }
+        let owners = self.layout.owners(&self.identity)?;
+        self.layout.hand_over(&owners, None)?;
+        self.identity.accounts = [owners, vec![account.ids().0]].concat();
+        self.write_down()?;
+        self.layout.hand_over(&self.identity.accounts, Some(account))?;
+        self.identity.accounts = vec![account.ids().0];
+        self.write_down()
     }
 
     /// Makes the data directory, unless it is there.
     fn initialise(&mut self, stopped: &dyn Fn() -> bool) -> Result<(), SandboxError> {
-        if self.layout.identity().is_some_and(|identity| identity.initialised) {
-            return self.layout.hand_over(self.quarters.account);
+        if self.identity.initialised {
+            return self.take_up();
         }
-        self.identify(false)?;
         let data = self.layout.paths().data();
-        self.layout.remove_data()?;
         self.layout.make_folders(self.quarters.account)?;
         // MariaDB's script splits its paths at spaces: it sees them through a link without.
         let link = self.run.path().join("d");
@@ -189,7 +241,8 @@ impl Sandbox {
         if !status.success() {
             return Err(self.failed(what));
         }
-        self.identify(true)?;
+        self.identity.initialised = true;
+        self.write_down()?;
         if stopped() { Err(SandboxError::Stopped) } else { Ok(()) }
     }
 
@@ -218,8 +271,8 @@ impl Sandbox {
             }
         };
         self.spawn(&mut command)?;
-        self.marker.server = self.child.as_ref().and_then(|child| ProcessId::of(child.id()));
-        self.run.mark(&self.marker)?;
+        self.identity.server = self.child.as_ref().and_then(|child| ProcessId::of(child.id()));
+        self.write_down()?;
         self.await_answer(stopped)
     }
 
@@ -297,12 +350,12 @@ impl Sandbox {
         if self.child.is_some() {
             return Err(SandboxError::Runs(self.spec.dir.clone()));
         }
-        let spec = SandboxSpec { dir: dir.to_path_buf(), ..self.spec.clone() };
-        let copy = Sandbox::claim(&spec)?;
-        copy.identify(false)?;
+        let spec = SandboxSpec { dir: dir.to_path_buf(), take_up: false, ..self.spec.clone() };
+        let mut copy = Sandbox::claim(&spec)?;
         copy.layout.make_folders(copy.quarters.account)?;
         copy.layout.copy_data(&self.layout, copy.quarters.account, stopped)?;
-        copy.identify(true)?;
+        copy.identity.initialised = true;
+        copy.write_down()?;
         Ok(copy)
     }
 
@@ -352,6 +405,11 @@ impl Sandbox {
         (!is_apart && account.is_other()).then(|| account.ids().0)
     }
 
+    /// Whether its data stay when it goes.
+    pub fn keeps(&self) -> bool {
+        self.identity.keep
+    }
+
     /// What it calls itself.
     pub fn version(&self) -> &str {
         &self.binaries.version
@@ -398,15 +456,6 @@ impl Sandbox {
         }
     }
 
-    fn identify(&self, initialised: bool) -> Result<(), SandboxError> {
-        self.layout.write_identity(&Identity {
-            schema: layout::SCHEMA.to_string(),
-            flavour: self.spec.flavour,
-            version: self.binaries.version.clone(),
-            initialised,
-        })
-    }
-
     /// Writes the configuration file, with the paths of `seen`.
     fn configure(&self, seen: &Paths) -> Result<(), SandboxError> {
         let (data, temporary, socket) = (seen.data(), seen.temporary(), self.socket());
@@ -451,7 +500,7 @@ impl Sandbox {
             self.segments.extend(shared_memory::made_by(child.id(), &self.others));
         }
         child.end(signal, patience).map_err(SandboxError::io("end the server in", &self.spec.dir))?;
-        self.marker.server = None;
+        self.identity.server = None;
         self.forget_child()
     }
 
@@ -463,18 +512,22 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        let whole = self.layout.identity().is_some_and(|identity| identity.initialised);
-        let keep = self.spec.keep && whole;
-        if keep {
+        if self.identity.is_kept() {
             let _ = self.stop();
         } else {
             // PostgreSQL's immediate shutdown gives its shared memory back where the kernel does not.
             let polite = !self.quarters.is_apart && self.spec.flavour.dialect() == Dialect::Postgres;
             let _ = self.end(if polite { Signal::QUIT } else { Signal::KILL }, DROP_LIMIT);
             shared_memory::remove(&self.segments);
-            self.layout.remove();
         }
-        self.run.remove();
+        match self.layout.finish(&self.identity) {
+            Ok(_) => self.run.remove(),
+            Err(problem) => {
+                // Not eprintln: it panics when nobody reads, and this may run while a panic unwinds.
+                let line = format!("weir: {problem}; `weir db sandbox clean` tries it again\n");
+                let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
+            }
+        }
         self.minder = None;
     }
 }
@@ -489,62 +542,32 @@ fn greets(socket: &Path, limit: Duration) -> bool {
     stream.read_exact(&mut head).is_ok() && head[4] == 10
 }
 
-/// What makes a folder a sandbox's.
-struct Held {
-    lock: File,
-    run: RunFolder,
-    marker: Marker,
-    minder: Minder,
-}
-
-/// Takes hold of a folder, and finds out who is to run in it.
-fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &Quarters) -> Result<Held, SandboxError> {
+/// Takes a folder that this sandbox may have; with its lock, what it says of data that were kept.
+fn admit(
+    layout: &Layout,
+    spec: &SandboxSpec,
+    quarters: &Quarters,
+) -> Result<(File, Option<Identity>), SandboxError> {
     // An account that nothing belongs to gains nothing where a path of its own leads elsewhere.
     if !quarters.is_apart || !quarters.account.is_other() {
         layout.check_above()?;
     }
-    look_inside(layout, spec.flavour)?;
-    let lock = layout.lock().map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => SandboxError::InUse(layout.path().to_path_buf()),
-        _ => SandboxError::io("lock", layout.path())(error),
-    })?;
-    let run = RunFolder::create(quarters.account)?;
-    let marker = Marker {
-        flavour: spec.flavour,
-        dir: layout.path().to_path_buf(),
-        made_dir: layout.is_made(),
-        folder: layout.id().ok(),
-        keep: spec.keep,
-        account: Some(quarters.account.ids().0),
-        server: None,
-        owner: ProcessId::of(std::process::id()),
-    };
-    let (apart, account) = (quarters.is_apart, quarters.account.ids().0);
-    match Minder::start(Minded { layout, run: run.path(), keep: spec.keep, apart, account }) {
-        Ok(minder) => Ok(Held { lock, run, marker, minder }),
-        Err(error) => {
-            run.remove();
-            Err(SandboxError::io("start a minder for", layout.path())(error))
+    let (lock, identity) = layout.take()?;
+    let dir = || layout.path().to_path_buf();
+    if let Some(identity) = &identity {
+        let found = identity.flavour;
+        if !identity.is_kept() || identity.running().is_some() {
+            return Err(SandboxError::Abandoned(dir()));
         }
+        if !spec.take_up {
+            return Err(SandboxError::Kept { dir: dir(), flavour: found });
+        }
+        if found != spec.flavour {
+            return Err(SandboxError::OtherFlavour { dir: dir(), found, wanted: spec.flavour });
+        }
+        registry::forget(layout.path(), layout.id().map_err(SandboxError::io("read", layout.path()))?);
     }
-}
-
-/// Refuses a folder that holds something else than what this sandbox may take up.
-fn look_inside(layout: &Layout, wanted: Flavour) -> Result<(), SandboxError> {
-    let dir = layout.path();
-    if let Some(identity) = layout.identity() {
-        let left = list().into_iter().find(|listed| listed.marker.dir == dir);
-        return match left {
-            Some(left) if left.abandoned => Err(SandboxError::Abandoned(dir.to_path_buf())),
-            Some(_) => Err(SandboxError::InUse(dir.to_path_buf())),
-            None if identity.flavour != wanted => {
-                Err(SandboxError::OtherFlavour { dir: dir.to_path_buf(), found: identity.flavour, wanted })
-            }
-            None => Ok(()),
-        };
-    }
-    let empty = layout.is_empty().map_err(SandboxError::io("read", dir))?;
-    if empty { Ok(()) } else { Err(SandboxError::NotEmpty(dir.to_path_buf())) }
+    Ok((lock, identity))
 }
 
 #[cfg(test)]

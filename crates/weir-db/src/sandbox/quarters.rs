@@ -87,7 +87,7 @@ impl Quarters {
 }
 
 /// Where this machine's programs are, the user's first.
-pub(super) fn path_of_programs() -> OsString {
+fn path_of_programs() -> OsString {
     let named = std::env::var_os("PATH").unwrap_or_default();
     // One that follows from where a process stands would be whoever's that place is.
     let named = std::env::split_paths(&named).filter(|folder| folder.is_absolute());

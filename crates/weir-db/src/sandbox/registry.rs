@@ -1,32 +1,32 @@
-//! Where running sandboxes are written down, so that the next weir finds what a killed one left.
+//! Where sandboxes are written down for as long as the machine is up: their sockets, and a pointer to each one's folder.
 //!
 //! Each has a folder of its own under `$WEIR_RUN`, `/run/weir` (root), `$XDG_RUNTIME_DIR/weir` or `/tmp/weir-UID`: it
-//! holds a marker, and a folder that is the server's for the socket, whose path has to be short. Whether its weir lives,
-//! a lock in the sandbox's own folder tells. A marker says which process is ended and which folder is removed: only one
-//! that nobody but root and this user can have written is read.
+//! holds a marker, a lock that its weir and then its minder have, and a folder that is the server's for the socket, whose
+//! path has to be short. A marker leads to processes and folders: only one that nobody but root and this user can have
+//! written is read.
 
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use weir_fs::{Access, Dir};
 
+use super::SandboxError;
 use super::account::Account;
-use super::layout::Layout;
-use super::process::{self, ProcessId};
-use super::{Flavour, SandboxError};
+use super::identity::Identity;
+use super::layout::{is_locked, take_lock};
 use crate::throwaway::{MARKER, SOCKETS};
 
-/// No account has this number (chown(2)).
-const NOBODYS: u32 = u32::MAX;
 /// A marker is small.
 const MARKER_MOST: u64 = 64 << 10;
+/// A folder without a marker that is younger may be one that is being made.
+const SETTLING: Duration = Duration::from_secs(60);
 /// The server's configuration file.
 const CONFIGURATION: &str = "server.conf";
 const STATEMENTS: &str = "first.sql";
@@ -35,34 +35,23 @@ const SOCKET_PATH_MAX: usize = 107;
 /// PostgreSQL's lock beside its socket is the longest name in such a folder.
 const LONGEST_NAME: &str = ".s.PGSQL.65535.lock";
 
-/// A sandbox as it is written down.
+/// A pointer to a sandbox's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marker {
-    /// Whose server.
-    pub flavour: Flavour,
-    /// The sandbox's folder.
+pub(super) struct Marker {
     pub dir: PathBuf,
     /// Its device and inode there: by its path alone whoever owns the folder above could put another one in its place.
-    #[serde(default)]
-    pub folder: Option<(u64, u64)>,
-    /// Whether the folder itself is weir's.
-    pub made_dir: bool,
-    /// Whether its data are to stay.
-    pub keep: bool,
-    /// The account that it runs as.
-    #[serde(default)]
-    pub account: Option<u32>,
-    /// The server, once it has been started.
-    pub server: Option<ProcessId>,
-    /// The weir it belongs to.
-    pub owner: Option<ProcessId>,
+    pub folder: (u64, u64),
+    /// A copy of what the folder says, for a list that waits for no file system, and for where it cannot be read any more.
+    pub identity: Identity,
 }
 
 /// One entry of the list of sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// What is written down.
-    pub marker: Marker,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// What that says, as it was last written.
+    pub identity: Identity,
     /// Its folder for socket and marker.
     pub run: PathBuf,
     /// Its weir was killed, and something was left.
@@ -78,15 +67,17 @@ pub(super) struct RunFolder {
     sockets: Dir,
     path: PathBuf,
     account: Account,
+    lock: File,
 }
 
 impl RunFolder {
-    /// Makes one.
+    /// Makes one. Those of weirs that were killed while they made one go.
     pub fn create(account: Account) -> Result<RunFolder, SandboxError> {
         let base_path = base();
         let base = make_base(&base_path).map_err(SandboxError::io("create", &base_path))?;
         // Without links: servers and the minder go there by path.
         let base_path = base.path().to_path_buf();
+        sweep(&base);
         let random = weir_fs::unguessable().map_err(SandboxError::io("name a folder in", &base_path))?;
         let name = format!("{:x}-{}", std::process::id(), &random[..8]);
         let path = base_path.join(&name);
@@ -96,10 +87,10 @@ impl RunFolder {
         }
         // The server passes through it to its own.
         let dir = base.make_dir(&name, 0o755).map_err(SandboxError::io("create", &path))?;
-        match dir.make_dir(SOCKETS, 0o700) {
-            Ok(sockets) => Ok(RunFolder { base, dir, sockets, path, account }),
+        match take_lock(&dir).and_then(|lock| Ok((lock, dir.make_dir(SOCKETS, 0o700)?))) {
+            Ok((lock, sockets)) => Ok(RunFolder { base, dir, sockets, path, account, lock }),
             Err(error) => {
-                let _ = base.remove_dir(&name);
+                let _ = remove(&base, &dir, OsStr::new(&name), &[]);
                 Err(SandboxError::io("create", &path)(error))
             }
         }
@@ -109,7 +100,7 @@ impl RunFolder {
     pub fn open(&self) -> Result<(), SandboxError> {
         let (sockets, account) = (&self.sockets, self.account);
         let open =
-            || sockets.remove_contents_of(account.ids().0).and_then(|()| account.give(sockets.as_fd()));
+            || sockets.remove_contents_of(&[account.ids().0]).and_then(|()| account.give(sockets.as_fd()));
         open().map_err(SandboxError::io("hand over", &self.path))
     }
 
@@ -162,6 +153,11 @@ impl RunFolder {
         &self.dir
     }
 
+    /// Its lock.
+    pub fn lock(&self) -> &File {
+        &self.lock
+    }
+
     /// The server's own folder in it.
     pub fn sockets(&self) -> PathBuf {
         self.path.join(SOCKETS)
@@ -200,18 +196,59 @@ impl RunFolder {
     /// Removes it.
     pub fn remove(&self) {
         let name = self.path.file_name().unwrap_or_default();
-        let _ = remove(&self.base, &self.dir, name, Some(self.account.ids().0));
+        let _ = remove(&self.base, &self.dir, name, &[self.account.ids().0]);
     }
 }
 
-/// Removes a sandbox's folder, and what the account put where it may write.
-fn remove(base: &Dir, dir: &Dir, name: &OsStr, account: Option<u32>) -> io::Result<()> {
+/// Removes a sandbox's folder, and what these accounts put where they may write.
+fn remove(base: &Dir, dir: &Dir, name: &OsStr, accounts: &[u32]) -> io::Result<()> {
     if let Ok(sockets) = dir.subdir(SOCKETS) {
-        // Where an earlier weir has not written down the account, no folder in it is anybody's to remove.
-        sockets.remove_contents_of(account.unwrap_or(NOBODYS))?;
+        sockets.remove_contents_of(accounts)?;
     }
     dir.remove_contents()?;
     base.remove_dir(name)
+}
+
+/// A folder for socket and marker that another weir made.
+#[derive(Debug)]
+pub(super) struct Left {
+    base: Dir,
+    dir: Dir,
+    path: PathBuf,
+    /// What it says.
+    pub marker: Marker,
+    _lock: Option<File>,
+}
+
+impl Left {
+    /// One whose weir and minder are dead; until the end of this value nobody else has it.
+    ///
+    /// # Errors
+    /// `WouldBlock` where one of them, or another cleaner, lives.
+    pub fn take(path: &Path) -> io::Result<Left> {
+        let mut left = Left::open(path)?;
+        left._lock = Some(take_lock(&left.dir)?);
+        left.marker = read_marker(&left.dir)?;
+        Ok(left)
+    }
+
+    /// One whose lock this process has inherited.
+    pub fn open(path: &Path) -> io::Result<Left> {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let base = Dir::open_trusted(above)?;
+        let dir = open_run(&base, name)?;
+        let marker = read_marker(&dir)?;
+        Ok(Left { base, dir, path: path.to_path_buf(), marker, _lock: None })
+    }
+
+    /// Removes it.
+    pub fn remove(&self) -> Result<(), SandboxError> {
+        let name = self.path.file_name().unwrap_or_default();
+        let removed = remove(&self.base, &self.dir, name, &self.marker.identity.accounts);
+        removed.map_err(SandboxError::io("remove", &self.path))
+    }
 }
 
 /// All sandboxes of this user that run, or were left by a weir that was killed.
@@ -223,13 +260,42 @@ fn list_in(path: &Path) -> Vec<Listed> {
     let Ok(base) = Dir::open_trusted(path) else { return Vec::new() };
     let Ok(names) = base.names() else { return Vec::new() };
     let listed = |name: std::ffi::OsString| {
-        let marker = read_marker(&open_run(&base, &name).ok()?)?;
-        let abandoned = !marker.owner.as_ref().is_some_and(ProcessId::is_alive);
-        Some(Listed { marker, run: path.join(name), abandoned })
+        let run = open_run(&base, &name).ok()?;
+        let Marker { dir, identity, .. } = read_marker(&run).ok()?;
+        Some(Listed { dir, identity, run: path.join(name), abandoned: !is_locked(&run) })
     };
     let mut list: Vec<Listed> = names.flatten().filter_map(listed).collect();
     list.sort_by(|a, b| a.run.cmp(&b.run));
     list
+}
+
+/// Forgets what killed weirs wrote down of a folder, which the caller has taken.
+pub(super) fn forget(dir: &Path, folder: (u64, u64)) {
+    for listed in list().iter().filter(|listed| listed.abandoned && listed.dir == dir) {
+        if let Ok(left) = Left::take(&listed.run)
+            && left.marker.folder == folder
+        {
+            let _ = left.remove();
+        }
+    }
+}
+
+/// Removes folders without a marker: of weirs that were killed while they made one.
+fn sweep(base: &Dir) {
+    let Ok(names) = base.names() else { return };
+    for name in names.flatten() {
+        let unmarked = || {
+            let run = open_run(base, &name)?;
+            let is_old = run.metadata()?.modified()?.elapsed().is_ok_and(|age| age > SETTLING);
+            let is_unmarked =
+                run.open_file(MARKER, Access::Read).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+            match is_old && is_unmarked {
+                true => take_lock(&run).and_then(|_lock| remove(base, &run, &name, &[])),
+                false => Ok(()),
+            }
+        };
+        let _ = unmarked();
+    }
 }
 
 fn open_run(base: &Dir, name: &OsStr) -> io::Result<Dir> {
@@ -238,36 +304,9 @@ fn open_run(base: &Dir, name: &OsStr) -> io::Result<Dir> {
     Ok(run)
 }
 
-fn read_marker(run: &Dir) -> Option<Marker> {
-    let mut text = String::new();
-    let file = run.open_trusted_file(MARKER, Access::Read).ok()?;
-    file.take(MARKER_MOST).read_to_string(&mut text).ok()?;
-    weir_core::json::parse(&text).ok()
-}
-
-/// Ends and removes what a killed weir left; data that were to be kept stay. `false` where a server would not end.
-pub fn clean(left: &Listed) -> bool {
-    let marker = &left.marker;
-    if !left.abandoned {
-        return false;
-    }
-    if let Some(server) = &marker.server
-        && !process::end_stranger(server, Signal::QUIT, Duration::from_secs(10))
-    {
-        return false;
-    }
-    if !marker.keep
-        && let Ok(layout) = Layout::open(&marker.dir)
-        && layout.path() == marker.dir
-        && marker.folder.is_none_or(|folder| layout.id().is_ok_and(|id| id == folder))
-        && layout.identity().is_some()
-    {
-        layout.remove_as(marker.made_dir);
-    }
-    let (Some(above), Some(name)) = (left.run.parent(), left.run.file_name()) else { return false };
-    let removed = Dir::open_trusted(above)
-        .and_then(|base| remove(&base, &open_run(&base, name)?, name, marker.account));
-    removed.is_ok()
+fn read_marker(run: &Dir) -> io::Result<Marker> {
+    let text = run.read_trusted(MARKER, MARKER_MOST)?;
+    weir_core::json::parse(&String::from_utf8_lossy(&text)).map_err(io::Error::from)
 }
 
 /// The folder of all run folders.
@@ -348,6 +387,28 @@ mod tests {
     }
 
     #[test]
+    fn folders_of_weirs_that_were_killed_while_they_made_one_go() {
+        let here = tempfile::tempdir().unwrap();
+        let base = Dir::open(here.path()).unwrap();
+        for name in ["old", "locked", "marked", "young"] {
+            let run = base.make_dir(name, 0o755).unwrap();
+            run.make_dir(SOCKETS, 0o700).unwrap();
+            if name == "marked" {
+                std::fs::write(here.path().join(name).join(MARKER), "of another version").unwrap();
+            }
+        }
+        let _lock = take_lock(&base.subdir("locked").unwrap()).unwrap();
+        for name in ["old", "locked", "marked"] {
+            let folder = File::open(here.path().join(name)).unwrap();
+            folder.set_modified(std::time::SystemTime::now() - 2 * SETTLING).unwrap();
+        }
+        sweep(&base);
+        let mut left: Vec<_> = base.names().unwrap().map(Result::unwrap).collect();
+        left.sort();
+        assert_eq!(left, ["locked", "marked", "young"]);
+    }
+
+    #[test]
     fn a_held_socket_is_the_servers_whatever_takes_its_place() {
         let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let base = Dir::open(here.path()).unwrap();
@@ -355,7 +416,8 @@ mod tests {
         let sockets = dir.make_dir(SOCKETS, 0o700).unwrap();
         let own = rustix::process::geteuid().as_raw() != 0;
         let account = Account::unused().unwrap();
-        let run = RunFolder { base, dir, sockets, path: here.path().join("run"), account };
+        let lock = take_lock(&dir).unwrap();
+        let run = RunFolder { base, dir, sockets, path: here.path().join("run"), account, lock };
         let path = run.sockets().join("sock");
         let (server, other) =
             (UnixListener::bind(&path).unwrap(), UnixListener::bind(elsewhere.path().join("sock")).unwrap());

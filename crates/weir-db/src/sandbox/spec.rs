@@ -82,8 +82,10 @@ impl FromStr for Flavour {
 pub struct SandboxSpec {
     /// Whose server.
     pub flavour: Flavour,
-    /// The folder its data lie in: one that does not exist, is empty, or was kept by an earlier sandbox.
+    /// The folder its data lie in: one that does not exist, is empty, or has kept data.
     pub dir: PathBuf,
+    /// Whether to take up data that an earlier sandbox kept. They stay then, whatever `keep` says.
+    pub take_up: bool,
     /// Variables that differ from what the server ships with.
     pub variables: Variables,
     /// Size of its buffer pool (`innodb_buffer_pool_size`, `shared_buffers`), unless `variables` say otherwise.
@@ -98,11 +100,12 @@ pub struct SandboxSpec {
 }
 
 impl SandboxSpec {
-    /// A server with a buffer pool of 128 MiB that goes away with its data.
+    /// A server with a buffer pool of 128 MiB, on data of its own, which go away with it.
     pub fn new(flavour: Flavour, dir: impl Into<PathBuf>) -> SandboxSpec {
         SandboxSpec {
             flavour,
             dir: dir.into(),
+            take_up: false,
             variables: Variables::new(),
             memory: Bytes(128 << 20),
             keep: false,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec, Variables};
+use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec, Variables, set_remover};
 use weir_db::{Connection, Place, Secret, Server, Tls, TlsMode};
 
 pub const LONG: Duration = Duration::from_secs(60);
@@ -35,6 +35,7 @@ fn new_folder() -> PathBuf {
 fn template() -> &'static Sandbox {
     static TEMPLATE: OnceLock<Sandbox> = OnceLock::new();
     TEMPLATE.get_or_init(|| {
+        set_remover(Path::new(env!("CARGO_BIN_EXE_weir-remover")));
         let spec = SandboxSpec::new(Flavour::Mariadb, new_folder());
         Sandbox::create(&spec.set("innodb_log_file_size", "32M"), &|| false).unwrap()
     })

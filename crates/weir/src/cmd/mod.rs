@@ -18,9 +18,24 @@ pub mod topic;
 pub mod trace;
 pub mod tune;
 
+use std::process::ExitCode;
+
+use weir_db::sandbox;
+use weir_host::knob;
+
 use crate::cli::{Cli, Command};
 use crate::failure::Outcome;
+use crate::machine;
 use crate::output::print_exact;
+
+/// What weir starts itself as, beside a change and after a throw-away server's weir was killed; `None` for what a user typed.
+pub fn hidden(argument: &str, rest: &[String]) -> Option<ExitCode> {
+    match argument {
+        knob::ARGUMENT => Some(knob::guardian_main(&machine::host(), rest)),
+        sandbox::ARGUMENT => Some(sandbox::remover_main(rest)),
+        _ => None,
+    }
+}
 
 /// Runs the command that was typed.
 pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {

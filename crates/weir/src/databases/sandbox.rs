@@ -1,12 +1,16 @@
 //! Throw-away servers of commands: what goes wrong with them, as errors with hints and exit codes.
 
+use std::path::Path;
+
 use weir_core::stop::Stop;
-use weir_db::sandbox::{Sandbox, SandboxError, SandboxSpec};
+use weir_db::sandbox::{Sandbox, SandboxError, SandboxSpec, set_remover};
 
 use crate::failure::{Lacking, Usage, stopped};
 
-/// Starts a throw-away server.
+/// Starts a throw-away server, which goes away however this process ends.
 pub fn start(spec: &SandboxSpec, stop: &Stop) -> anyhow::Result<Sandbox> {
+    // This very program, even if its file has been replaced since.
+    set_remover(Path::new("/proc/self/exe"));
     Sandbox::start(spec, &|| stop.requested().is_some()).map_err(failed)
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::lab::lab;
 use crate::weir::{Ended, Running, Weir, ended, signal};
 
 /// The servers that Debian packages; `make test` installs both.
@@ -156,15 +158,17 @@ fn a_killed_weir_leaves_nothing_but_what_was_to_be_kept() {
         running.finish();
         wait_until("the minder has ended the server", || !is_alive(pid));
         wait_until("the minder has removed its data", || !yard.dir().exists());
-        wait_until("the minder has removed its socket", || yard.listed().is_empty());
+        wait_until("the minder has removed its socket", || {
+            fs::read_dir(yard.run_folder()).unwrap().next().is_none()
+        });
         yard.check_nothing_left(server);
 
         let (mut running, pid) = yard.start(&[server, "--dir", "d", "--keep"]);
         running.signal("KILL");
         running.finish();
         wait_until("the minder has ended the server", || !is_alive(pid) && yard.listed().is_empty());
-        let ended = yard.run(&[server, "--dir", "d", "--keep", "--", "true"]);
-        assert_eq!(ended.code, 0, "{server}: {ended:?}");
+        let again = || yard.run(&[server, "--dir", "d", "--keep", "--", "true"]);
+        wait_until("the minder has ended itself", || again().code == 0);
         assert!(yard.dir().join("data").exists());
     }
 }
@@ -211,21 +215,27 @@ fn a_server_that_hangs_is_ended_when_weir_is_killed() {
     }
 }
 
+/// Starts a server, and kills its weir and the minder: it runs on.
+fn orphaned(yard: &Yard, arguments: &[&str]) -> u32 {
+    let (mut running, pid) = yard.start(arguments);
+    let listens = |run: &fs::DirEntry| fs::read_dir(run.path().join("s")).unwrap().next().is_some();
+    wait_until("it listens", || fs::read_dir(yard.run_folder()).unwrap().flatten().all(|run| listens(&run)));
+    let is_minder =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default() == "weir-minder\n";
+    let minders: Vec<u32> = running.children().into_iter().filter(is_minder).collect();
+    assert_eq!(minders.len(), 1);
+    signal("KILL", minders[0]);
+    running.signal("KILL");
+    running.finish();
+    assert!(is_alive(pid), "nothing was left: this test looks at nothing");
+    pid
+}
+
 #[test]
 fn what_even_the_minder_could_not_remove_is_listed_and_cleaned() {
     for server in installed("what_even_the_minder_could_not_remove_is_listed_and_cleaned") {
         let yard = Yard::new();
-        let (mut running, pid) = yard.start(&[server, "--dir", "d"]);
-        let is_minder = |pid: &u32| {
-            fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default() == "weir-minder\n"
-        };
-        let minders: Vec<u32> = running.children().into_iter().filter(is_minder).collect();
-        assert_eq!(minders.len(), 1);
-        signal("KILL", minders[0]);
-        running.signal("KILL");
-        running.finish();
-        assert!(is_alive(pid), "nothing was left: this test looks at nothing");
-
+        let pid = orphaned(&yard, &[server, "--dir", "d"]);
         assert_eq!(yard.listed()[0]["abandoned"], true);
         let again = yard.run(&[server, "--dir", "d"]);
         assert_eq!(again.code, 2, "{again:?}");
@@ -235,6 +245,76 @@ fn what_even_the_minder_could_not_remove_is_listed_and_cleaned() {
         assert!(cleaned.stdout.starts_with("removed "), "{cleaned:?}");
         assert!(!is_alive(pid));
         yard.check_nothing_left(server);
+    }
+}
+
+/// A crash of the machine empties /run.
+#[test]
+fn what_nothing_is_written_of_any_more_is_told_from_kept_data_and_cleaned_by_name() {
+    let test = "what_nothing_is_written_of_any_more_is_told_from_kept_data_and_cleaned_by_name";
+    for server in installed(test) {
+        for keep in [false, true] {
+            let yard = Yard::new();
+            let line = [server, "--dir", "d", "--keep"];
+            let line = &line[..if keep { 4 } else { 3 }];
+            let pid = orphaned(&yard, line);
+            fs::remove_dir_all(yard.run_folder()).unwrap();
+            assert_eq!(yard.listed().len(), 0);
+            let again = yard.run(&[line, &["--", "true"]].concat());
+            assert_eq!(again.code, 2, "{again:?}");
+            assert!(again.stderr.contains("was left by a killed weir"), "{}", again.stderr);
+            assert!(
+                again.stderr.contains(&format!("weir db sandbox clean {}", yard.dir().display())),
+                "{again:?}"
+            );
+            let cleaned = yard.run(&["clean", "d"]);
+            assert_eq!(cleaned.code, 0, "{cleaned:?}");
+            assert_eq!((is_alive(pid), yard.dir().join("data").exists()), (false, keep), "{cleaned:?}");
+            assert_eq!(cleaned.stdout.contains("its data stay"), keep, "{cleaned:?}");
+            if !keep {
+                yard.check_nothing_left(server);
+            }
+        }
+    }
+    let yard = Yard::new();
+    fs::create_dir(yard.dir()).unwrap();
+    fs::write(yard.dir().join("mine"), "").unwrap();
+    for folder in [".", "d"] {
+        let refused = yard.run(&["clean", folder]);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.stderr.contains("holds no throw-away server of weir's"), "{refused:?}");
+    }
+    let files = fs::read_dir(yard.dir()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(files.collect::<Vec<_>>(), ["mine"]);
+}
+
+#[test]
+fn kept_data_outlive_calls_that_do_not_say_so() {
+    for server in installed("kept_data_outlive_calls_that_do_not_say_so") {
+        let yard = Yard::new();
+        let is_there =
+            |after: &str| assert!(yard.dir().join("data").exists(), "{server}: gone after {after}");
+        let ended_with = |line: &[&str], code: i32, words: &str| {
+            let ended = ended(yard.wrapped(&[], line));
+            assert_eq!(ended.code, code, "{line:?}: {ended:?}");
+            assert!(ended.stderr.contains(words), "{line:?}: {ended:?}");
+            is_there(&line.join(" "));
+        };
+        let sandbox = ["db", "sandbox", server, "--dir", "d"];
+        ended_with(&[&sandbox[..], &["--keep", "--", "true"]].concat(), 0, "");
+        ended_with(&[&sandbox[..], &["--", "true"]].concat(), 0, "");
+        ended_with(&[&sandbox[..], &["--set", "no_such_variable=1"]].concat(), 3, "no_such_variable");
+        let explain = ["db", "explain", server, "--dir", "d", "--no-tests"];
+        ended_with(&explain, 2, "--keep` left\nhint: choose another folder");
+        let (mut running, pid) = yard.start(&[server, "--dir", "d"]);
+        running.signal("KILL");
+        running.finish();
+        wait_until("the minder has done its work", || !is_alive(pid) && yard.listed().is_empty());
+        is_there("a SIGKILL");
+        ended_with(&["db", "sandbox", "clean"], 0, "");
+        wait_until("the minder has ended itself", || yard.run(&["clean", "d"]).code == 0);
+        is_there("a clean");
+        assert_eq!(yard.run(&[server, "d", "--", "true"]).code, 0);
     }
 }
 
@@ -251,6 +331,24 @@ fn a_signal_before_there_is_a_result_is_no_error() {
             assert!(!ended.stderr.contains("error"), "{line:?}: {ended:?}");
             yard.check_nothing_left(server);
         }
+    }
+}
+
+/// Linux 5.10: close_range (436) does not know CLOSE_RANGE_CLOEXEC, and there is no mount_setattr (442).
+#[test]
+fn a_server_starts_on_the_oldest_kernel() {
+    for server in installed("a_server_starts_on_the_oldest_kernel") {
+        let yard = Yard::new();
+        // Without namespaces its account has to pass through.
+        for folder in [yard.folder(), yard.run.path()] {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let without = lab().join("without-syscall").display().to_string();
+        let wrapper = [&without, "EINVAL", "436:2=4", &without, "ENOSYS", "442"];
+        let line = ["db", "sandbox", server, "--dir", "d", "--", "true"];
+        let ended = ended(yard.wrapped(&wrapper, &line));
+        assert_eq!(ended.code, 0, "{server}: {ended:?}");
+        yard.check_nothing_left(server);
     }
 }
 

@@ -220,6 +220,24 @@ fn root_a_folder_that_is_closed_to_the_servers_account_serves() {
     }
 }
 
+/// What a sandbox's folder says of itself.
+fn identity(made: bool, server: serde_json::Value) -> serde_json::Value {
+    json!({
+        "schema": "weir.sandbox/1", "flavour": "mariadb", "version": "", "initialised": true, "keep": false,
+        "made_dir": made, "accounts": [], "server": server,
+    })
+}
+
+/// What a killed weir leaves beside a socket: a lock that nobody has, and a pointer to a folder of this device and inode.
+fn write_marker(yard: &Yard, dir: &Path, folder: [u64; 2], identity: &serde_json::Value) -> PathBuf {
+    let run = yard.run_folder().join("1-1");
+    fs::create_dir_all(&run).unwrap();
+    fs::write(run.join("lock"), "").unwrap();
+    let text = json!({"dir": dir, "folder": folder, "identity": identity});
+    fs::write(run.join("sandbox.json"), text.to_string()).unwrap();
+    run
+}
+
 /// A process of root's that must not die, with what a marker says of it.
 struct Sleeper(Child);
 
@@ -256,17 +274,11 @@ fn root_markers_that_another_account_can_write_are_not_heeded() {
     {
         let what = format!("folder of {folder}, marker of {marker}, in mode {mode:o}");
         let (victim, yard, mut sleeper) = (Victim::new(), Yard::new(), Sleeper::start());
-        let identity =
-            json!({"schema": "weir.sandbox/1", "flavour": "mariadb", "version": "", "initialised": true});
-        fs::write(victim.folder.path().join("weir-sandbox.json"), identity.to_string()).unwrap();
-        let run = yard.run_folder().join("1-1");
-        fs::create_dir_all(&run).unwrap();
+        let said = identity(false, sleeper.identity());
+        fs::write(victim.folder.path().join("weir-sandbox.json"), said.to_string()).unwrap();
+        let found = fs::metadata(victim.folder.path()).unwrap();
+        let run = write_marker(&yard, victim.folder.path(), [found.dev(), found.ino()], &said);
         fs::set_permissions(yard.run_folder(), Permissions::from_mode(mode)).unwrap();
-        let text = json!({
-            "flavour": "mariadb", "dir": victim.folder.path(), "made_dir": false, "keep": false,
-            "server": sleeper.identity(), "owner": null,
-        });
-        fs::write(run.join("sandbox.json"), text.to_string()).unwrap();
         chown(run.join("sandbox.json"), Some(marker), Some(marker)).unwrap();
         chown(&run, Some(folder), Some(folder)).unwrap();
         let ended = yard.run(&["clean"]);
@@ -282,18 +294,27 @@ fn a_process_that_only_has_the_number_of_a_server_is_left_alone() {
     let (yard, mut sleeper) = (Yard::new(), Sleeper::start());
     let mut server = sleeper.identity();
     server["started_ticks"] = json!(server["started_ticks"].as_u64().unwrap() - 1);
-    let run = yard.run_folder().join("1-1");
-    fs::create_dir_all(&run).unwrap();
-    let text = json!({
-        "flavour": "postgres", "dir": yard.folder().join("gone"), "made_dir": true, "keep": false,
-        "server": server, "owner": null,
-    });
-    fs::write(run.join("sandbox.json"), text.to_string()).unwrap();
+    let device = fs::metadata(yard.folder()).unwrap().dev();
+    let run = write_marker(&yard, &yard.folder().join("gone"), [device, 1], &identity(true, server));
     let ended = yard.run(&["clean"]);
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(ended.stdout.starts_with("removed "), "{ended:?}");
     assert!(sleeper.0.try_wait().unwrap().is_none(), "{ended:?}");
     assert!(!run.exists());
+}
+
+/// Its file system was unmounted, which a marker's device tells.
+#[test]
+fn what_cannot_be_seen_is_not_forgotten() {
+    let yard = Yard::new();
+    let device = fs::metadata(yard.folder()).unwrap().dev();
+    let said = identity(true, json!(null));
+    let run = write_marker(&yard, &yard.folder().join("hidden"), [device + 1, 1], &said);
+    let ended = yard.run(&["clean"]);
+    assert_eq!((ended.code, ended.stdout.as_str(), run.exists()), (3, "", true), "{ended:?}");
+    assert!(ended.stderr.contains("its file system is not mounted"), "{ended:?}");
+    assert!(ended.stderr.contains(&format!("rm -r {}", run.display())), "{ended:?}");
+    assert_eq!(yard.listed()[0]["abandoned"], true);
 }
 
 #[test]
@@ -362,6 +383,8 @@ fn root_a_plain_users_killed_postgresql_leaves_no_memory_files() {
         running.signal("KILL");
         running.finish();
         wait_until("the minder has removed its data", || !folder.path().join("d").exists());
+        let runs = || fs::read_dir(run.path().join("sandbox")).unwrap().count();
+        wait_until("the minder has removed its socket", || runs() == 0);
         assert!(!is_alive(server), "hangs: {hangs}");
         let left = fs::read_dir("/dev/shm").unwrap().flatten();
         let left: Vec<_> = left
@@ -369,8 +392,6 @@ fn root_a_plain_users_killed_postgresql_leaves_no_memory_files() {
             .map(|f| f.file_name())
             .collect();
         assert!(left.is_empty(), "hangs: {hangs}: {left:?} are left");
-        let runs = fs::read_dir(run.path().join("sandbox")).unwrap().count();
-        assert_eq!(runs, 0, "hangs: {hangs}");
     }
 }
 
@@ -507,23 +528,19 @@ fn root_a_server_makes_no_user_namespace_and_mounts_nothing() {
 /// The owner of the folder above can put another sandbox in the place of one whose weir was killed.
 #[test]
 fn what_lies_at_the_path_of_a_killed_sandbox_is_not_removed_for_it() {
-    for (moved, is_left) in [(0, false), (1, true)] {
+    for (moved, code) in [(0, 0), (1, 3)] {
         let (yard, folder) = (Yard::new(), tempfile::tempdir_in("/var/tmp").unwrap());
-        let identity =
-            json!({"schema": "weir.sandbox/1", "flavour": "mariadb", "version": "", "initialised": true});
-        fs::write(folder.path().join("weir-sandbox.json"), identity.to_string()).unwrap();
+        let said = identity(false, json!(null));
+        fs::write(folder.path().join("weir-sandbox.json"), said.to_string()).unwrap();
         fs::create_dir(folder.path().join("data")).unwrap();
         let found = fs::metadata(folder.path()).unwrap();
-        let run = yard.run_folder().join("1-1");
-        fs::create_dir_all(&run).unwrap();
-        let text = json!({
-            "flavour": "mariadb", "dir": folder.path(), "folder": [found.dev(), found.ino() + moved], "made_dir": false,
-            "keep": false, "server": null, "owner": null,
-        });
-        fs::write(run.join("sandbox.json"), text.to_string()).unwrap();
+        let run = write_marker(&yard, folder.path(), [found.dev(), found.ino() + moved], &said);
         let ended = yard.run(&["clean"]);
-        assert_eq!((ended.code, run.exists()), (0, false), "{ended:?}");
-        assert_eq!(folder.path().join("data").exists(), is_left, "{ended:?}");
+        assert_eq!(ended.code, code, "{ended:?}");
+        // What is not removed is not forgotten either.
+        assert_eq!((run.exists(), folder.path().join("data").exists()), (code == 3, code == 3), "{ended:?}");
+        assert_eq!(ended.stdout.is_empty(), code == 3, "{ended:?}");
+        assert_eq!(ended.stderr.contains("is not the folder any more that"), code == 3, "{ended:?}");
     }
 }
 
@@ -651,10 +668,8 @@ fn root_what_others_moved_among_kept_data_is_neither_given_away_nor_removed() {
         check("kept", &[of_root, of_another]);
         let last = yard.run(&[server, "--dir", "d", "--", "true"]);
         assert_eq!(last.code, 3, "{last:?}");
-        // Who moved a file could have removed it.
-        check("removed", &[of_another]);
-        assert_eq!(fs::read_dir(&data).unwrap().count(), 1, "what was the server's own is gone: {last:?}");
-        // And by the minder of one that is killed while nothing of the server's is left.
+        check("kept again", &[of_root, of_another]);
+        // And by the minder of one that is killed.
         fs::remove_dir_all(yard.folder().join("d")).unwrap();
         let (mut running, pid) = yard.start(&[server, "--dir", "d"]);
         wait_until("the data are whole", || data.exists());
@@ -669,9 +684,19 @@ fn root_what_others_moved_among_kept_data_is_neither_given_away_nor_removed() {
         running.signal("KILL");
         running.finish();
         wait_until("the server has gone", || !is_alive(pid));
-        wait_until("the minder has done its work", || yard.listed().is_empty());
         wait_until("what was the server's own is gone", || fs::read_dir(&data).unwrap().count() == 1);
+        wait_until("the minder has ended", || yard.listed()[0]["abandoned"] == true);
+        let cleaned = yard.run(&["clean"]);
+        assert_eq!((cleaned.code, cleaned.stdout.as_str()), (3, ""), "{cleaned:?}");
+        assert!(cleaned.stderr.contains("holds folders of another account"), "{cleaned:?}");
+        assert_eq!(yard.listed().len(), 1, "what is left is forgotten");
+        let again = yard.run(&[server, "--dir", "d", "--", "true"]);
+        assert!(again.code == 2 && again.stderr.contains("was left by a killed weir"), "{again:?}");
         assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o777, "{server}");
         assert_eq!(fs::read_to_string(data.join("b/precious")).unwrap(), "another's", "{server}");
+        fs::remove_dir_all(data.join("b")).unwrap();
+        let cleaned = yard.run(&["clean"]);
+        assert_eq!((cleaned.code, yard.listed().len()), (0, 0), "{cleaned:?}");
+        assert!(!yard.folder().join("d").exists());
     }
 }

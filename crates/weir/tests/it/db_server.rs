@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use weir_db::sandbox::{Flavour, Sandbox, SandboxError, SandboxSpec};
+use weir_db::sandbox::{Flavour, Sandbox, SandboxError, SandboxSpec, set_remover};
 use weir_db::{Connection, Server};
 
 /// The servers that these tests run on.
@@ -42,6 +42,7 @@ pub fn started(flavour: Flavour, dir: &TempDir) -> Result<Sandbox, SandboxError>
         let mut prepared = PREPARED.lock().unwrap_or_else(PoisonError::into_inner);
         if !prepared.iter().any(|sandbox| sandbox.spec().flavour == flavour) {
             let name = format!("weir-it-{flavour}-{}", std::process::id());
+            set_remover(assert_cmd::cargo::cargo_bin!("weir"));
             let spec = SandboxSpec::new(flavour, std::env::temp_dir().join(name));
             prepared.push(Sandbox::create(&spec, &|| false)?);
         }

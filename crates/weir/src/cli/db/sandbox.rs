@@ -9,7 +9,7 @@ use weir_core::units::Bytes;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The server listens on a Unix socket only, takes its superuser without a password, and ends with its data when \
-weir ends, by Ctrl-C, with the command after `--`, or killed. Variables have the server's defaults, except the buffer pool. Run by root it runs under a number that no account has, without any capability.
+weir ends, by Ctrl-C, with the command after `--`, or killed. Data that --keep left stay until you remove the folder. Variables have the server's defaults, except the buffer pool. Run by root it runs under a number that no account has, without any capability.
 
 With --root the server comes from a folder, made by mmdebstrap or unpacked from a container's image, and sees \
 nothing but that, its data and its socket. Nothing is written to the folder.
@@ -22,7 +22,8 @@ Examples:
   weir db sandbox mariadb /dev/shm/db -- \\
       sh -c 'mariadb -u root -S \"$MYSQL_UNIX_PORT\" -e \"SHOW ENGINES\"'
   weir db sandbox list
-  weir db sandbox clean")]
+  weir db sandbox clean
+  weir db sandbox clean /mnt/test/db")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -46,7 +47,11 @@ pub enum Command {
         json: bool,
     },
     /// End and remove servers that a killed weir left; data marked to keep stay
-    Clean,
+    Clean {
+        /// The folder of one that the list does not show: the machine has crashed since
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        folder: Option<PathBuf>,
+    },
 }
 
 /// Options of a server.
@@ -64,7 +69,7 @@ pub struct ServerArgs {
     /// Size of its buffer pool
     #[arg(long, value_name = "SIZE", default_value = "128M")]
     pub memory: Bytes,
-    /// Leave the data where they are, for the next time
+    /// Leave the data where they are, for the next time; from then on they stay without it, too
     #[arg(long)]
     pub keep: bool,
     /// The server's binary [default: the one that is installed]

@@ -2,17 +2,18 @@
 
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command as Process, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_cli::signals::stop_on_signals;
 use weir_core::stop::Stop;
-use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxSpec};
+use weir_db::sandbox::{self, Fate, Flavour, Listed, Sandbox, SandboxSpec};
 use weir_report::text::table;
 
 use crate::cli::db::sandbox::{Args, Command, ServerArgs};
-use crate::databases::sandbox::{mention_account, start};
+use crate::databases::sandbox::{failed, mention_account, start};
 use crate::failure::{Lacking, Outcome, ServerFailed, Usage};
 use crate::output;
 
@@ -26,19 +27,16 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         Command::Mysql(args) => serve(Flavour::Mysql, &args),
         Command::Postgres(args) => serve(Flavour::Postgres, &args),
         Command::List { json } => list(json),
-        Command::Clean => clean(),
+        Command::Clean { folder: None } => clean(),
+        Command::Clean { folder: Some(folder) } => clean_folder(&folder),
     }
 }
 
 /// Says what killed runs have left, and how it goes away.
 pub fn mention_abandoned() {
     for left in sandbox::list().iter().filter(|listed| listed.abandoned) {
-        let marker = &left.marker;
-        say!(
-            "weir: a killed weir left a {} in {}: `weir db sandbox clean` removes it",
-            marker.flavour,
-            marker.dir.display()
-        );
+        let (flavour, dir) = (left.identity.flavour, left.dir.display());
+        say!("weir: a killed weir left a {flavour} in {dir}: `weir db sandbox clean` removes it");
     }
 }
 
@@ -46,6 +44,7 @@ fn serve(flavour: Flavour, args: &ServerArgs) -> anyhow::Result<Outcome> {
     let spec = SandboxSpec {
         flavour,
         dir: args.folder.clone().or_else(|| args.dir.clone()).unwrap_or_default(),
+        take_up: true,
         variables: args.set.iter().cloned().collect(),
         memory: args.memory,
         keep: args.keep,
@@ -70,7 +69,7 @@ fn interrupted(stop: &Stop) -> Outcome {
 /// Until the user ends it.
 fn foreground(sandbox: &mut Sandbox, stop: &Stop) -> anyhow::Result<Outcome> {
     output::print(&format!("socket   {}\nclient   {}\n", sandbox.socket().display(), sandbox.client()))?;
-    let fate = if sandbox.spec().keep { "ends the server and keeps its data" } else { "ends and removes it" };
+    let fate = if sandbox.keeps() { "ends the server and keeps its data" } else { "ends and removes it" };
     say!("weir: {} runs (process {}); Ctrl-C {fate}", sandbox.version(), sandbox.pid().unwrap_or_default());
     while stop.requested().is_none() {
         if let Some(status) = sandbox.ended()? {
@@ -125,7 +124,7 @@ fn tell(child: &Child, signal: Signal) {
 /// The server ended without being told to.
 fn gone(sandbox: &Sandbox, status: ExitStatus) -> anyhow::Error {
     let what = format!("{} ended by itself ({status})", sandbox.spec().flavour);
-    let hint = sandbox.spec().keep.then(|| format!("its log: {}", sandbox.log().display()));
+    let hint = sandbox.keeps().then(|| format!("its log: {}", sandbox.log().display()));
     ServerFailed { what, hint }.into()
 }
 
@@ -134,11 +133,11 @@ fn list(json: bool) -> anyhow::Result<Outcome> {
     if json {
         let entry = |listed: &Listed| {
             serde_json::json!({
-                "flavour": listed.marker.flavour,
-                "dir": listed.marker.dir,
+                "flavour": listed.identity.flavour,
+                "dir": listed.dir,
                 "run": listed.run,
-                "pid": listed.marker.server.as_ref().map(|server| server.pid),
-                "keep": listed.marker.keep,
+                "pid": listed.identity.server.as_ref().map(|server| server.pid),
+                "keep": listed.identity.keep,
                 "abandoned": listed.abandoned,
             })
         };
@@ -159,15 +158,14 @@ fn list(json: bool) -> anyhow::Result<Outcome> {
 }
 
 fn row(listed: &Listed) -> Vec<String> {
-    let marker = &listed.marker;
-    let server = marker.server.as_ref().filter(|server| server.is_alive());
+    let server = listed.identity.running();
     let state = match (listed.abandoned, server) {
         (true, Some(_)) => "left, runs",
         (true, None) => "left",
         (false, _) => "in use",
     };
     let pid = server.map_or("-".to_string(), |server| server.pid.to_string());
-    vec![marker.flavour.to_string(), state.to_string(), pid, marker.dir.display().to_string()]
+    vec![listed.identity.flavour.to_string(), state.to_string(), pid, listed.dir.display().to_string()]
 }
 
 fn clean() -> anyhow::Result<Outcome> {
@@ -175,19 +173,42 @@ fn clean() -> anyhow::Result<Outcome> {
     if left.is_empty() {
         say!("weir: nothing was left");
     }
-    let mut stays = Vec::new();
+    let mut stay = Vec::new();
     for listed in &left {
-        let marker = &listed.marker;
-        if sandbox::clean(listed) {
-            let kept = if marker.keep { "; its data stay" } else { "" };
-            output::print(&format!("removed {} in {}{kept}\n", marker.flavour, marker.dir.display()))?;
-        } else {
-            stays.push(marker.dir.display().to_string());
+        match sandbox::clean(listed) {
+            Ok(fate) => {
+                let what = format!("{} in {}", listed.identity.flavour, listed.dir.display());
+                output::print(&removed(&what, fate))?;
+            }
+            Err(error) => {
+                say!("weir: {error}");
+                stay.push(listed);
+            }
         }
     }
-    if stays.is_empty() {
+    if stay.is_empty() {
         return Ok(Outcome::Done);
     }
-    let what = format!("could not be ended or removed: {}", stays.join(", "));
-    Err(Lacking { what, hint: Some("the user who started it can, and root".to_string()) }.into())
+    let named = |path: fn(&Listed) -> &Path| {
+        stay.iter().map(|listed| path(listed).display().to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let what = format!("could not be ended or removed: {}", named(|listed| &listed.dir));
+    let hint = format!(
+        "run it again once that is possible; `rm -r {}` forgets what is left",
+        named(|listed| &listed.run)
+    );
+    Err(Lacking { what, hint: Some(hint) }.into())
+}
+
+fn clean_folder(folder: &Path) -> anyhow::Result<Outcome> {
+    let fate = sandbox::clean_folder(folder).map_err(failed)?;
+    output::print(&removed(&format!("what was left in {}", folder.display()), fate))?;
+    Ok(Outcome::Done)
+}
+
+fn removed(what: &str, fate: Fate) -> String {
+    match fate {
+        Fate::Removed => format!("removed {what}\n"),
+        Fate::Kept => format!("removed {what}; its data stay\n"),
+    }
 }
