@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -331,6 +332,36 @@ fn a_signal_before_there_is_a_result_is_no_error() {
             assert!(!ended.stderr.contains("error"), "{line:?}: {ended:?}");
             yard.check_nothing_left(server);
         }
+    }
+}
+
+/// A terminal sends Ctrl-C to weir and to the command beside it.
+#[test]
+fn a_command_beside_a_server_hears_of_an_interrupt_once() {
+    let Some(server) = installed("a_command_beside_a_server_hears_of_an_interrupt_once").pop() else {
+        return;
+    };
+    let deed = "trap 'echo heard; end=1' INT; echo ready >ready; while [ -z \"$end\" ]; do sleep 0.1; done; \
+                sleep 1; echo ended";
+    for to_all in [true, false] {
+        let yard = Yard::new();
+        let mut command = yard.command(&[server, "--dir", "d", "--", "sh", "-c", deed]);
+        command.process_group(0);
+        let mut running = Weir::started(command, |_| true);
+        wait_until("the command runs", || yard.folder().join("ready").exists());
+        fs::remove_file(yard.folder().join("ready")).unwrap();
+        if to_all {
+            running.signal_group("INT")
+        } else {
+            running.signal("INT")
+        }
+        let ended = running.finish();
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (130, "heard\nended\n"),
+            "to all: {to_all}: {ended:?}"
+        );
+        yard.check_nothing_left(server);
     }
 }
 

@@ -154,6 +154,12 @@ impl Running {
         assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
     }
 
+    /// Sends one to every process of its group, which it has to lead, as a terminal does.
+    pub fn signal_group(&self, name: &str) {
+        let line = format!("kill -{name} -{}", self.child.id());
+        assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
+    }
+
     /// Whether it has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()

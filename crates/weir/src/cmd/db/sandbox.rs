@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command as Process, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_cli::signals::stop_on_signals;
@@ -19,6 +19,9 @@ use crate::output;
 
 /// How often server and command are looked at.
 const POLL: Duration = Duration::from_millis(50);
+/// A command that still runs so long after a signal has not heard of it. A terminal's Ctrl-C, and a signal to a group of processes,
+/// reach it beside weir; heard twice, the signal would end some commands at once, weir's own too.
+const UNHEARD: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
@@ -92,6 +95,7 @@ fn beside(
         let hint = (error.kind() == ErrorKind::NotFound).then(|| "is it installed, and on PATH?".to_string());
         Usage { what: format!("cannot start `{program}`: {error}"), hint }
     })?;
+    let mut unheard_from = None;
     let mut told = false;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -101,8 +105,10 @@ fn beside(
                 (None, None, signal) => Outcome::Code(128 + signal.unwrap_or(0) as u8),
             });
         }
-        if let Some(signal) = stop.requested().filter(|_| !told) {
-            // A terminal's Ctrl-C has reached it already; a kill of weir alone has not.
+        if let Some(signal) = stop.requested()
+            && !told
+            && *unheard_from.get_or_insert_with(|| Instant::now() + UNHEARD) < Instant::now()
+        {
             tell(&child, if signal == 2 { Signal::INT } else { Signal::TERM });
             told = true;
         }
