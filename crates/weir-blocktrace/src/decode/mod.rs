@@ -13,6 +13,8 @@ pub use batch::Batch;
 use blktrace::Blktrace;
 use weir::Weir;
 
+use crate::recording::Header;
+
 /// Enough bytes to recognise any format.
 pub const HEAD_BYTES: usize = 64;
 /// Longest record of any format: a buffer of this length always lets [`Decoder::decode`] make progress.
@@ -107,6 +109,14 @@ impl Decoder {
     /// Whether its records are cut: they tell neither errors nor payloads, and nothing else reads them.
     pub fn is_cut(&self) -> bool {
         matches!(&self.kind, Kind::Blktrace(decoder) if decoder.is_cut())
+    }
+
+    /// What a recording of weir's says about itself; empty until that was read.
+    pub fn header(&self) -> Option<&Header> {
+        match &self.kind {
+            Kind::Weir(decoder) => Some(decoder.header()),
+            Kind::Blktrace(_) => None,
+        }
     }
 
     /// Bytes decoded so far.

@@ -1,7 +1,7 @@
 //! weir's own recordings, see [`crate::recording`].
 
 use super::{Batch, Format, Stop};
-use crate::recording::{self, Out, Reader};
+use crate::recording::{self, Header, Out, Reader};
 use crate::{Event, Item};
 
 /// Decodes a recording of weir.
@@ -33,6 +33,11 @@ impl Weir {
     /// As [`super::Decoder::note`].
     pub fn note(&self) -> Option<&str> {
         self.reader.note()
+    }
+
+    /// As [`super::Decoder::header`].
+    pub fn header(&self) -> &Header {
+        self.reader.header()
     }
 
     fn stop(&self, fault: recording::Fault) -> Stop {

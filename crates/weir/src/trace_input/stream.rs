@@ -1,11 +1,11 @@
 //! One file under way: bytes to batches of events, with what went wrong kept for later.
 
-use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_blocktrace::decode::{Batch, Decoder, HEAD_BYTES, RECORD_BYTES_MAX};
+use weir_blocktrace::recording::Header;
 use weir_blocktrace::{Item, merge};
 use weir_core::target::DeviceNumber;
 
@@ -97,9 +97,9 @@ impl Stream {
         self.first.iter().flat_map(|batch| batch.others().iter().map(|(_, item)| item))
     }
 
-    /// Devices of the first chunk.
-    pub fn devices(&self) -> BTreeSet<DeviceNumber> {
-        self.first.iter().flat_map(|batch| batch.events().iter().map(|event| event.device)).collect()
+    /// What a recording of weir's says about itself.
+    pub fn header(&self) -> Option<&Header> {
+        self.decoder.header()
     }
 
     /// Whether its next chunk may take long, so that others had better not wait for it.

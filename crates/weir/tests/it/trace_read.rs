@@ -233,7 +233,7 @@ fn filters_divide_a_recording_into_parts_that_add_up() {
         assert_eq!(counts.iter().sum::<u64>(), all, "{parts:?}: {counts:?}");
         assert!(counts.iter().all(|n| *n > 0), "{parts:?}: {counts:?}");
     }
-    for part in [["--device", "254:0"], ["--device", "vda"]] {
+    for part in [["--device", "254:0"], ["--device", "vda"], ["--device", "/dev/vda"]] {
         assert_eq!(pieces(&json(folder, &["vda", part[0], part[1]])), all);
     }
     assert_eq!(pieces(&json(folder, &["vda", "--device", "8:0"])), 0);

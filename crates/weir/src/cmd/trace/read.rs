@@ -102,10 +102,11 @@ fn filter_of(args: &FilterArgs) -> anyhow::Result<Filter> {
         let what = format!("--from {from} is not before --to {to}");
         return Err(Usage { what, hint: None }.into());
     }
+    let name = |typed: &String| typed.strip_prefix("/dev/").unwrap_or(typed).to_string();
     Ok(Filter {
         from_ns: args.from.map(|t| t.0),
         to_ns: args.to.map(|t| t.0),
-        devices: args.device.clone(),
+        devices: args.device.iter().map(name).collect(),
         processes: args.process.clone(),
         classes: args.class.clone(),
         bytes: args.size.map(|range| (range.0, range.1)),
