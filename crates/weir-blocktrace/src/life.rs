@@ -167,6 +167,10 @@ pub trait Sink {
     fn bio(&mut self, bio: &Bio);
     /// Something happened.
     fn event(&mut self, event: &Event);
+    /// A piece whose Q was among the events never ends: the recording says no more of it.
+    fn piece_lost(&mut self, _device: DeviceNumber) {}
+    /// The same of a request that is at the driver.
+    fn request_lost(&mut self, _device: DeviceNumber) {}
     /// The recording holds something beside events: a thread's name, say. Whoever reads the recording says so.
     fn item(&mut self, _item: &Item) {}
     /// The name of a device. The reader of the recording gives it before the first event.
@@ -192,6 +196,14 @@ impl<S: Sink + ?Sized> Sink for &mut S {
 
     fn event(&mut self, event: &Event) {
         (**self).event(event);
+    }
+
+    fn piece_lost(&mut self, device: DeviceNumber) {
+        (**self).piece_lost(device);
+    }
+
+    fn request_lost(&mut self, device: DeviceNumber) {
+        (**self).request_lost(device);
     }
 
     fn item(&mut self, item: &Item) {

@@ -193,6 +193,22 @@ impl DeviceCollector {
     #[inline]
     pub fn bio(&mut self, bio: &Bio) {
         self.out.bios += 1;
+    /// A piece that entered the queue never ends. When it left is not known: at the latest event it is no more there.
+    pub fn piece_lost(&mut self) {
+        let end_ns = self.out.end_ns;
+        self.turn_to(end_ns);
+        self.depth_queue.pass(end_ns);
+        self.depth_queue.leave(end_ns);
+    }
+
+    /// The same of a request at the driver.
+    pub fn request_lost(&mut self) {
+        let end_ns = self.out.end_ns;
+        self.turn_to(end_ns);
+        self.depth_issue.pass(end_ns);
+        self.depth_issue.leave(end_ns);
+    }
+
         let direction = Direction::of(ClassSet::of(bio.flags, bio.bytes)) as usize;
         if let Some(ns) = bio.times.stage(Stage::Q2C) {
             self.bio_q2c[direction].record(ns);

@@ -225,6 +225,18 @@ impl Sink for Collector {
         }
     }
 
+    fn piece_lost(&mut self, device: DeviceNumber) {
+        if let Some(device) = self.device(device) {
+            device.piece_lost();
+        }
+    }
+
+    fn request_lost(&mut self, device: DeviceNumber) {
+        if let Some(device) = self.device(device) {
+            device.request_lost();
+        }
+    }
+
     /// Takes names of threads and the wall clock. Events and losses are not counted here: the matcher hands them on.
     fn item(&mut self, item: &Item) {
         match item {
@@ -257,6 +269,16 @@ impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for Both<'_, A, B> {
     fn event(&mut self, event: &Event) {
         self.0.event(event);
         self.1.event(event);
+    }
+
+    fn piece_lost(&mut self, device: DeviceNumber) {
+        self.0.piece_lost(device);
+        self.1.piece_lost(device);
+    }
+
+    fn request_lost(&mut self, device: DeviceNumber) {
+        self.0.request_lost(device);
+        self.1.request_lost(device);
     }
 
     fn item(&mut self, item: &Item) {

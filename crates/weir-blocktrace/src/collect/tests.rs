@@ -3,10 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::analysis::SLICES_MAX;
-use crate::analysis::{Direction, Parts};
+use crate::analysis::{Depth, Direction, Parts, SLICES_MAX};
 use crate::life::{Kind, Times};
-use crate::{Act, Class, Flags, SizeClass, Stage};
+use crate::{Act, Class, Flags, Limits, Matcher, SizeClass, Stage};
 use weir_core::stats::Distribution;
 
 const DEVICE: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
@@ -172,6 +171,36 @@ fn requests_given_back_are_not_at_the_driver_however_often_it_is_said() {
     let device = &collector.finish(Unmatched::default()).devices[0];
     assert_eq!(device.depth_issue.time_ns, [20_000, 30_000]);
     assert_eq!((device.requests_requeued, device.events.requeues), (1, 2));
+}
+
+/// What the matcher gives up is in flight no longer.
+#[test]
+fn what_was_given_up_leaves_its_depth() {
+    let check = |limits: Limits, acts: &[(Act, u64, u64)], queue: &[u64], issue: &[u64]| {
+        let (mut matcher, mut collector) = (Matcher::new(limits), Collector::new());
+        for &(act, us, sector) in acts {
+            matcher.event(&Event { sector, ..event(act, us) }, &mut collector);
+        }
+        let unmatched = matcher.finish(&mut collector);
+        let device = &collector.finish(unmatched).devices[0];
+        let us = |depth: &Depth| depth.time_ns.iter().map(|ns| ns / 1000).collect::<Vec<_>>();
+        assert_eq!((us(&device.depth_queue), us(&device.depth_issue)), (queue.to_vec(), issue.to_vec()));
+    };
+    let whole = |us, sector| {
+        let acts = [Act::Queue, Act::GetRequest, Act::Issue, Act::Complete];
+        acts.into_iter().zip(us..).map(move |(act, us)| (act, us, sector))
+    };
+    // A scheduler has held the request since before the recording; then nobody asks for anything.
+    let merged = [(Act::Queue, 0, 8), (Act::BackMerge, 5, 8)].into_iter().chain(whole(10, 800));
+    let acts: Vec<_> = merged.chain([(Act::Plug, 100, 0)]).collect();
+    check(Limits::default(), &acts, &[92, 8], &[99, 1]);
+    // Too many in flight: a request at the driver goes, and a piece that waits.
+    let begun = whole(0, 8).take(3).chain([(Act::Queue, 10, 16)]);
+    let acts: Vec<_> = begun.chain(whole(20, 800)).chain([(Act::Plug, 100, 0)]).collect();
+    check(Limits { in_flight: 2, ..Limits::default() }, &acts, &[77, 13, 10], &[81, 19]);
+    // At the end there was no time for it to end.
+    let acts: Vec<_> = whole(0, 8).take(3).chain([(Act::Plug, 100, 0)]).collect();
+    check(Limits::default(), &acts, &[0, 100], &[2, 98]);
 }
 
 #[test]

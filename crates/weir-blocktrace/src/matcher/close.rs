@@ -229,6 +229,10 @@ impl Matcher {
         let life = &mut self.bios[bio];
         life.lost = Some(reason);
         life.open -= 1;
+        // A remap alone is no Q.
+        if life.queued_ns != NEVER && !life.awaits_queue {
+            sink.piece_lost(self.devices[usize::from(life.device)].number);
+        }
         if life.open == 0 {
             self.close_bio(bio, sink);
         }
@@ -245,7 +249,11 @@ impl Matcher {
         }
         self.unfile_identities(id);
         let life = self.requests.remove(id);
-        self.devices[usize::from(life.device)].unmatched(reason, life.events);
+        let device = &mut self.devices[usize::from(life.device)];
+        device.unmatched(reason, life.events);
+        if life.state == State::Issued {
+            sink.request_lost(device.number);
+        }
         let mut part = life.first;
         while part != NONE {
             let piece = self.parts.remove(part);

@@ -93,6 +93,11 @@ impl<'a, S: Sink> Filtered<'a, S> {
         self.filter.takes_device(device, self.names)
     }
 
+    /// Whether the recording's own events of a device go on as they are.
+    fn passes_events_of(&self, device: DeviceNumber) -> bool {
+        self.filter.only_devices() && self.takes_device(device)
+    }
+
     fn takes_time(&self, time_ns: u64) -> bool {
         let after_ns = time_ns.saturating_sub(self.start_ns.unwrap_or(time_ns));
         self.filter.from_ns.is_none_or(|from| after_ns >= from)
@@ -206,6 +211,18 @@ impl<S: Sink> Sink for Filtered<'_, S> {
         let pid = self.filter.processes.is_empty() || self.pids.contains(&event.pid);
         if plug && pid && self.takes_time(event.time_ns) && self.takes_device(event.device) {
             self.hold(event.time_ns, What::Event(*event));
+        }
+    }
+
+    fn piece_lost(&mut self, device: DeviceNumber) {
+        if self.passes_events_of(device) {
+            self.inner.piece_lost(device);
+        }
+    }
+
+    fn request_lost(&mut self, device: DeviceNumber) {
+        if self.passes_events_of(device) {
+            self.inner.request_lost(device);
         }
     }
 
