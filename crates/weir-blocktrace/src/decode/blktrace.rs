@@ -151,7 +151,7 @@ impl Blktrace {
                         used += length;
                         continue;
                     }
-                    None => return Err(Stop { at: used, reason: wrong_magic(magic, self.version) }),
+                    None => return Err(Stop { at: used as i64, reason: wrong_magic(magic, self.version) }),
                 }
             }
             let start = used + context + HEADER;

@@ -79,9 +79,9 @@ enum Kind {
     Weir(Box<Weir>),
 }
 
-/// Why a format's decoder stopped: how many bytes after the start of the chunk, and the reason.
+/// Why a format's decoder stopped: how many bytes after the start of the chunk, or before it, and the reason.
 struct Stop {
-    at: usize,
+    at: i64,
     reason: String,
 }
 
@@ -136,10 +136,7 @@ impl Decoder {
                 self.offset += used as u64;
                 Ok(used)
             }
-            Err(stop) => {
-                self.offset += stop.at as u64;
-                Err(self.fault(stop.reason))
-            }
+            Err(stop) => Err(self.stopped(stop)),
         }
     }
 
@@ -147,7 +144,7 @@ impl Decoder {
     pub fn finish(&mut self, rest: &[u8], batch: &mut Batch) -> Result<(), Fault> {
         let used = self.decode(rest, batch)?;
         if let Kind::Weir(decoder) = &mut self.kind {
-            return decoder.finish(&rest[used..], batch).map_err(|stop| self.fault(stop.reason));
+            return decoder.finish(&rest[used..], batch).map_err(|stop| self.stopped(stop));
         }
         let left = rest.len() - used;
         if left == 0 {
@@ -162,6 +159,11 @@ impl Decoder {
             Kind::Weir(decoder) => decoder.note(),
             _ => None,
         }
+    }
+
+    fn stopped(&mut self, stop: Stop) -> Fault {
+        self.offset = self.offset.saturating_add_signed(stop.at);
+        self.fault(stop.reason)
     }
 
     fn fault(&self, reason: String) -> Fault {

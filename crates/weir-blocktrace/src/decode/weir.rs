@@ -41,7 +41,7 @@ impl Weir {
     }
 
     fn stop(&self, fault: recording::Fault) -> Stop {
-        Stop { at: fault.offset.saturating_sub(self.taken) as usize, reason: fault.reason }
+        Stop { at: fault.offset.wrapping_sub(self.taken) as i64, reason: fault.reason }
     }
 }
 

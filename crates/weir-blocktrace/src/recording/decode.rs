@@ -11,8 +11,8 @@ use super::{
 use crate::{Act, Event, Flags, Item};
 use weir_core::target::DeviceNumber;
 
-/// What is kept at most for sorting, words: a recorder ends its rounds long before.
-const PENDING_WORDS_MAX: usize = 8 << 20;
+/// What is kept at most for sorting, words: a recorder ends its rounds long before. (Tests reach it, too.)
+const PENDING_WORDS_MAX: usize = if cfg!(test) { 128 << 10 } else { 8 << 20 };
 /// Threads whose cgroup is remembered; Linux knows no more.
 const THREADS_MAX: usize = 1 << 22;
 /// A recording of more CPUs than Linux has is none.
@@ -56,7 +56,7 @@ pub struct Reader {
     text: Vec<u8>,
     /// Records that wait for the end of their round, by CPU.
     pending: BTreeMap<u16, Run>,
-    /// When the first of each CPU's is, and which CPU's: of every one that has any.
+    /// When the first of each CPU's is, and which CPU's: of every one that may have a whole one.
     heads: BinaryHeap<Reverse<(u64, u16)>>,
     pending_words: usize,
     dropped: HashMap<u16, u64>,
@@ -79,6 +79,10 @@ enum State {
 struct Run {
     words: Vec<u64>,
     next: usize,
+    /// Where words stand in the recording: of each stretch its first word's place here, and that word's offset.
+    stretches: Vec<(usize, u64)>,
+    /// Its first record is among the heads. Of one that is not all there, that has to wait for more words.
+    is_head: bool,
 }
 
 impl Run {
@@ -86,11 +90,34 @@ impl Run {
         self.words.get(self.next).map(|word| word & TIME_MASK)
     }
 
-    /// Forgets what was given out, once that is most of it: each word moves once, however little goes out at a time.
-    fn tidy(&mut self) {
-        if self.next * 2 >= self.words.len() {
-            self.words.drain(..std::mem::take(&mut self.next));
+    fn extend(&mut self, words: impl Iterator<Item = u64>, offset: u64) {
+        let place = self.words.len();
+        if self.stretches.is_empty() || self.offset_of(place) != offset {
+            self.stretches.push((place, offset));
         }
+        self.words.extend(words);
+    }
+
+    /// Where in the recording the word at a place is, or would be if the last stretch went on.
+    fn offset_of(&self, place: usize) -> u64 {
+        let stretch = self.stretches.iter().rfind(|(start, _)| *start <= place);
+        stretch.map_or(0, |(start, offset)| offset + (place - start) as u64 * 8)
+    }
+
+    /// Forgets what was given out, and its memory, once that is most of it: each word moves once, however little goes out
+    /// at a time.
+    fn tidy(&mut self) {
+        if self.next * 2 < self.words.len() {
+            return;
+        }
+        let from = std::mem::take(&mut self.next);
+        self.words = self.words[from..].to_vec();
+        let gone = self.stretches.iter().skip(1).take_while(|(start, _)| *start <= from).count();
+        let left = self.stretches[gone..].iter().map(|&(start, offset)| match start.checked_sub(from) {
+            Some(place) => (place, offset),
+            None => (0, offset + (from - start) as u64 * 8),
+        });
+        self.stretches = left.collect();
     }
 }
 
@@ -157,12 +184,16 @@ impl Reader {
     /// off: [`Reader::note`] says so.
     ///
     /// # Errors
-    /// There was not even a header.
+    /// There was not even a header, or what still waited is damaged.
     pub fn finish(&mut self, rest: &[u8], out: &mut impl Out) -> Result<(), Fault> {
         if matches!(self.state, State::Preamble | State::Header { .. }) {
             return Err(self.fault("the recording ends within its header"));
         }
-        self.give_out(u64::MAX, out);
+        self.give_out(u64::MAX, out)?;
+        if let Some(run) = self.pending.values().find(|run| self.end.is_some() && run.time().is_some()) {
+            let offset = run.offset_of(run.next);
+            return Err(Fault { offset, reason: "this record is not all there".to_string() });
+        }
         if self.end.is_none() {
             let at = self.offset + rest.len() as u64;
             self.note = Some(format!(
@@ -246,7 +277,7 @@ impl Reader {
                 }
                 self.state = State::Events { cpu, left: payload_bytes };
             }
-            kind if kind == BlockKind::Round as u16 => self.give_out(time_ns, out),
+            kind if kind == BlockKind::Round as u16 => self.give_out(time_ns, out)?,
             kind if kind == BlockKind::End as u16 || kind == BlockKind::Note as u16 => {
                 if payload_bytes > TEXT_BYTES_MAX {
                     return Err(self.fault(format!("a text of {payload_bytes} bytes")));
@@ -284,15 +315,17 @@ impl Reader {
         }
         let words = (bytes.len() / 8).min((left / 8) as usize);
         let run = self.pending.entry(cpu).or_default();
-        let (swapped, was_empty) = (self.swapped, run.time().is_none());
-        run.words.extend(bytes[..words * 8].chunks_exact(8).map(|chunk| word(chunk, swapped)));
-        if was_empty {
-            self.heads.extend(run.time().map(|time_ns| Reverse((time_ns, cpu))));
+        let swapped = self.swapped;
+        run.extend(bytes[..words * 8].chunks_exact(8).map(|chunk| word(chunk, swapped)), self.offset);
+        if !run.is_head {
+            let head = run.time().map(|time_ns| Reverse((time_ns, cpu)));
+            run.is_head = head.is_some();
+            self.heads.extend(head);
         }
         self.pending_words += words;
         self.state = State::Events { cpu, left: left - words as u64 * 8 };
         if self.pending_words > PENDING_WORDS_MAX {
-            self.give_out(u64::MAX, out);
+            self.give_out(u64::MAX, out)?;
         }
         Ok(words * 8)
     }
@@ -320,14 +353,16 @@ impl Reader {
         Ok(())
     }
 
-    /// Gives out, in order of time, every waiting event before `until_ns`.
-    fn give_out(&mut self, until_ns: u64, out: &mut impl Out) {
+    /// Gives out, in order of time, every waiting event before `until_ns`. Behind what is no record nothing of its CPU
+    /// means anything; what others have goes out all the same.
+    fn give_out(&mut self, until_ns: u64, out: &mut impl Out) -> Result<(), Fault> {
         let mut records = Records {
             base_ns: self.header.base_ns,
             flag_bits: self.header.flag_bits,
             swapped: self.swapped,
             cgroups: &mut self.cgroups,
         };
+        let mut broken_at = None;
         while let Some(&Reverse((time_ns, cpu))) = self.heads.peek()
             && time_ns < until_ns
         {
@@ -335,20 +370,27 @@ impl Reader {
             let Some(run) = self.pending.get_mut(&cpu) else { continue };
             let others_ns = self.heads.peek().map_or(u64::MAX, |head| head.0.0);
             let first = run.next;
-            loop {
+            let head = loop {
                 match records.record(&run.words[run.next..], u32::from(cpu), out) {
-                    // A record that is not all there yet, or no record at all: the rest of this run means nothing.
-                    0 => run.next = run.words.len(),
-                    words => run.next += words,
+                    Ok(0) => break None,
+                    Ok(words) => run.next += words,
+                    Err(NoRecord) => {
+                        broken_at.get_or_insert_with(|| run.offset_of(run.next));
+                        run.next = run.words.len();
+                    }
                 }
-                if run.time().is_none_or(|time_ns| time_ns >= until_ns || time_ns > others_ns) {
-                    break;
+                let next_ns = run.time();
+                if next_ns.is_none_or(|time_ns| time_ns >= until_ns || time_ns > others_ns) {
+                    break next_ns;
                 }
-            }
-            self.heads.extend(run.time().map(|time_ns| Reverse((time_ns, cpu))));
+            };
+            run.is_head = head.is_some();
+            self.heads.extend(head.map(|time_ns| Reverse((time_ns, cpu))));
             self.pending_words -= run.next - first;
             run.tidy();
         }
+        let fault = |offset| Err(Fault { offset, reason: "no record begins here".to_string() });
+        broken_at.map_or(Ok(()), fault)
     }
 
     fn word(&self, bytes: &[u8], nth: usize) -> u64 {
@@ -368,6 +410,9 @@ fn word(chunk: &[u8], swapped: bool) -> u64 {
     if swapped { word.swap_bytes() } else { word }
 }
 
+/// Words that are of no kind of record.
+struct NoRecord;
+
 /// Makes items of records.
 struct Records<'a> {
     base_ns: u64,
@@ -377,18 +422,18 @@ struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// Gives out the record at the beginning of `words`; returns its length, 0 if there is none.
+    /// Gives out the record at the beginning of `words`; returns its length, 0 if it is not all there.
     #[inline]
-    fn record(&mut self, words: &[u64], cpu: u32, out: &mut impl Out) -> usize {
-        let Some(kind) = words.first().and_then(|&word| Kind::of(word)) else { return 0 };
+    fn record(&mut self, words: &[u64], cpu: u32, out: &mut impl Out) -> Result<usize, NoRecord> {
+        let kind = words.first().and_then(|&word| Kind::of(word)).ok_or(NoRecord)?;
         let length = kind.words();
-        let Some(words) = words.get(..length) else { return 0 };
+        let Some(words) = words.get(..length) else { return Ok(0) };
         if kind == Kind::Process {
             self.process(words, out)
         } else {
             self.event(kind, words, cpu, out)
         }
-        length
+        Ok(length)
     }
 
     fn process(&mut self, words: &[u64], out: &mut impl Out) {
@@ -476,4 +521,35 @@ fn errno(status: i32) -> i32 {
     const ERRNO_OF_STATUS: [i32; 14] = [0, -95, -110, -28, -67, -121, -52, -61, -84, -12, EIO, -78, -11, -16];
     const EIO: i32 = -5;
     if status <= 0 { status } else { ERRNO_OF_STATUS.get(status as usize).copied().unwrap_or(EIO) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block;
+    use super::*;
+
+    struct Nowhere;
+
+    impl Out for Nowhere {
+        fn event(&mut self, _event: Event) {}
+        fn item(&mut self, _item: Item) {}
+    }
+
+    /// CPU after CPU has as much as is kept for all of them, of some all but the last event is due.
+    #[test]
+    fn what_was_given_out_is_held_no_more() {
+        let mut reader = Reader { state: State::Head, ..Reader::default() };
+        for cpu in 0..24 {
+            let records = PENDING_WORDS_MAX / 5 + cpu % 2;
+            let time_ns = |nth: usize| if nth + 1 == records { TIME_MASK - 1 } else { nth as u64 };
+            let words =
+                (0..records).flat_map(|nth| [(Kind::Queue as u64) << TIME_BITS | time_ns(nth), 0, 0, 0, 0]);
+            let mut bytes = block(BlockKind::Events, cpu as u32, records * 40, 0, 0).to_vec();
+            words.for_each(|word| bytes.extend(word.to_ne_bytes()));
+            bytes.extend(block(BlockKind::Round, 0, 0, TIME_MASK - 2, 0));
+            assert_eq!(reader.decode(&bytes, &mut Nowhere), Ok(bytes.len()));
+            let held: usize = reader.pending.values().map(|run| run.words.capacity()).sum();
+            assert!(held < PENDING_WORDS_MAX / 8, "CPU {cpu}: {held} words");
+        }
+    }
 }

@@ -155,6 +155,75 @@ fn rounds_without_number_give_out_what_is_due() {
     assert_eq!(times, expected);
 }
 
+/// Reads to the end or to a fault: what came out by then, too.
+fn read_until_fault(bytes: &[u8], portion: usize) -> (Vec<Event>, Option<Fault>) {
+    let (mut reader, mut items, mut from) = (Reader::default(), Vec::new(), 0);
+    for to in (0..bytes.len()).step_by(portion).skip(1).chain([bytes.len()]) {
+        match reader.decode(&bytes[from..to], &mut items) {
+            Ok(taken) => from += taken,
+            Err(fault) => return (events(&items), Some(fault)),
+        }
+    }
+    let ended = reader.finish(&bytes[from..], &mut items);
+    (events(&items), ended.err())
+}
+
+#[test]
+fn what_is_no_record_within_a_block_is_named_with_its_place() {
+    let queue = |time_ns, cpu| event(Act::Queue, time_ns, cpu);
+    let (first, last, other) = (queue(2, 0), queue(4, 0), queue(3, 1));
+    let holed = [&words(&[first])[..], &[0; 5], &words(&[last])].concat();
+    let start = preamble(&header()).unwrap().len() + BLOCK_HEAD_BYTES;
+    let hole = (start + 40) as u64;
+    // Behind words that were given out already, and in a block that is not the CPU's first.
+    let later = start + 40 + BLOCK_HEAD_BYTES;
+    let none = [&events_block(1, &words(&[other]), 0)[..], &end(&End::default())].concat();
+    for (blocks, at, expected) in [
+        (vec![events_block(0, &holed, 0), none.clone()], hole, vec![first, other]),
+        (vec![events_block(0, &holed, 0), round(3), none.clone()], hole, vec![first]),
+        (
+            vec![events_block(0, &words(&[first]), 0), events_block(0, &holed[5..], 0), none.clone()],
+            later as u64,
+            vec![first, other],
+        ),
+        (
+            vec![events_block(0, &words(&[first]), 0), round(3), events_block(0, &holed[5..], 0), none],
+            (later + BLOCK_HEAD_BYTES) as u64,
+            vec![first, other],
+        ),
+    ] {
+        let whole = recording(&blocks);
+        for portion in [1, 8, 31, 4096] {
+            let (events, fault) = read_until_fault(&whole, portion);
+            let fault = fault.unwrap();
+            assert!(fault.offset == at && fault.reason.contains("no record"), "{portion}: {fault}, not {at}");
+            assert_eq!(events, expected, "{portion}");
+        }
+        let mut decoder = Decoder::new("a", &whole[..HEAD_BYTES]).unwrap();
+        let used = decoder.decode(&whole[..start + 8], &mut Batch::default()).unwrap();
+        let fault = decoder.finish(&whole[used..], &mut Batch::default()).unwrap_err();
+        assert_eq!(fault.offset, at, "{fault}");
+    }
+}
+
+/// A recorder that ended no round for long: the last record that is there may be there in part.
+#[test]
+fn more_than_is_kept_between_rounds_loses_no_event() {
+    let all: Vec<Event> = (1..40_000).map(|time_ns| event(Act::Queue, time_ns, 0)).collect();
+    let all_words = words(&all);
+    let whole = recording(&[events_block(0, &all_words, 0), round(100_000), end(&End::default())]);
+    for portion in [1 << 16, 100_000] {
+        let (events, fault) = read_until_fault(&whole, portion);
+        assert!(fault.is_none() && events == all, "{} events, {fault:?}", events.len());
+    }
+    // One that is never all there.
+    let cut = recording(&[events_block(0, &all_words[..9], 0), round(9), end(&End::default())]);
+    let (events, fault) = read_until_fault(&cut, 4096);
+    let (fault, start) = (fault.unwrap(), preamble(&header()).unwrap().len() + BLOCK_HEAD_BYTES);
+    assert!(events.len() == 1 && fault.offset == start as u64 + 40, "{fault}");
+    assert!(fault.reason.contains("not all there"), "{fault}");
+}
+
 #[test]
 fn an_issue_tells_its_own_g_and_a_process_its_cgroup() {
     let name = *b"mysqld\0\0garbage!";
