@@ -19,6 +19,9 @@ use weir_core::target::DeviceNumber;
 /// Requests given back and not issued again that are remembered.
 const REQUEUED_MAX: usize = 256;
 
+/// The largest errno there is (MAX_ERRNO of linux/err.h): a recording that names larger ones is damaged or hostile.
+const ERRNO_MAX: i32 = 4095;
+
 /// More than there are kinds of events.
 const ACTS: usize = 32;
 /// Collects what happens on one device.
@@ -151,7 +154,8 @@ impl DeviceCollector {
             }
         }
         if piece.error != 0 {
-            *self.out.errors.entry(piece.error.saturating_neg().saturating_abs()).or_default() += 1;
+            let errno = piece.error.saturating_neg().saturating_abs().min(ERRNO_MAX);
+            *self.out.errors.entry(errno).or_default() += 1;
         }
         if piece.times.get(Moment::Queue).is_some() {
             self.depth_queue.pass(end_ns);
@@ -189,10 +193,6 @@ impl DeviceCollector {
         }
     }
 
-    /// Counts a top-level bio.
-    #[inline]
-    pub fn bio(&mut self, bio: &Bio) {
-        self.out.bios += 1;
     /// A piece that entered the queue never ends. When it left is not known: at the latest event it is no more there.
     pub fn piece_lost(&mut self) {
         let end_ns = self.out.end_ns;
@@ -209,6 +209,10 @@ impl DeviceCollector {
         self.depth_issue.leave(end_ns);
     }
 
+    /// Counts a top-level bio.
+    #[inline]
+    pub fn bio(&mut self, bio: &Bio) {
+        self.out.bios += 1;
         let direction = Direction::of(ClassSet::of(bio.flags, bio.bytes)) as usize;
         if let Some(ns) = bio.times.stage(Stage::Q2C) {
             self.bio_q2c[direction].record(ns);

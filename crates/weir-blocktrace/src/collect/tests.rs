@@ -204,6 +204,16 @@ fn what_was_given_up_leaves_its_depth() {
 }
 
 #[test]
+fn errors_are_kept_apart_up_to_the_largest_that_there_is() {
+    let mut collector = Collector::new();
+    for nth in 1..=20_000 {
+        collector.piece(&Piece { error: -nth, ..piece(times([0, 1, -1, -1, 2, 9])) });
+    }
+    let errors = &collector.finish(Unmatched::default()).devices[0].errors;
+    assert_eq!((errors.len(), errors.values().sum::<u64>(), errors[&5]), (4095, 20_000, 1));
+}
+
+#[test]
 fn plugs_are_counted_by_task_and_their_time_once() {
     let mut collector = Collector::new();
     for (act, us, pid, detail) in [

@@ -18,6 +18,8 @@ use super::source::Source;
 const CHUNK_BYTES_MAX: usize = 64 << 10;
 const CHUNK_BYTES_MIN: usize = 8 << 10;
 const CHUNKS_BYTES: usize = 8 << 20;
+/// What is no event is kept until an event comes, or until so many bytes were read: files may hold nothing else.
+const OTHERS_BYTES: u64 = 1 << 20;
 
 /// Raised when any file breaks.
 #[derive(Debug, Clone, Default)]
@@ -123,13 +125,15 @@ impl Stream {
         Some((device, self.source.stem.as_deref()?))
     }
 
-    /// Reads and decodes about a chunk; false at the end, or where the file breaks.
+    /// Reads and decodes about a chunk, or more where there are no events; false at the end, or where the file breaks.
     fn next_chunk(&mut self, batch: &mut Batch) -> bool {
         let before = batch.events().len();
+        let others_end = self.decoder.offset() + OTHERS_BYTES;
         loop {
             self.read();
             let done = self.decode(batch);
-            if done || batch.events().len() > before {
+            let has_enough = self.decoder.offset() >= others_end && !batch.others().is_empty();
+            if done || has_enough || batch.events().len() > before {
                 break;
             }
         }
@@ -210,5 +214,32 @@ impl merge::Source for Stream {
             None => return self.next_chunk(batch),
         }
         !self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_blocktrace::merge::Source as _;
+    use weir_blocktrace::recording::{BlockKind, preamble, text_block};
+
+    use super::*;
+
+    #[test]
+    fn a_file_without_events_is_read_bit_by_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.weirtrace");
+        let note = text_block(BlockKind::Note, &"n".repeat(200_000)).unwrap();
+        std::fs::write(&path, [preamble(&Header::default()).unwrap(), note.repeat(40)].concat()).unwrap();
+        let opened = Stream::open(&Source::file(path), 1, &Meter::default(), &Broken::default());
+        let (mut stream, mut notes, mut goes_on) = (opened.unwrap().unwrap(), 0, true);
+        while goes_on {
+            let mut batch = Batch::default();
+            goes_on = stream.refill(&mut batch);
+            let of_batch = batch.others().iter().filter(|(_, item)| matches!(item, Item::Message { .. }));
+            let count = of_batch.count();
+            assert!(count <= 7, "{count} notes at once");
+            notes += count;
+        }
+        assert_eq!(notes, 40);
     }
 }
