@@ -15,17 +15,18 @@ const NOTIFY: u32 = 1 << 10;
 const NOTIFY_PROCESS: u32 = 0;
 const NOTIFY_WALL_CLOCK: u32 = 1;
 
-/// Writes the records of one CPU, whose sequence it counts.
+/// Writes the records of one CPU, whose sequences it counts: blktrace has one for each device.
 #[derive(Debug, Default, Clone)]
 pub struct BlktraceWriter {
-    sequence: u32,
+    /// The device of the latest event comes first.
+    sequences: Vec<(DeviceNumber, u32)>,
 }
 
 impl BlktraceWriter {
     /// Appends an event; false for acts that blktrace has no record of.
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) -> bool {
         let Some((act, category)) = act_of(event.act) else { return false };
-        self.sequence = self.sequence.wrapping_add(1);
+        let sequence = self.next_of(event.device);
         let action = act | (category | event.flags.0 & 0xffff) << 16;
         let unplugged = event.detail.to_be_bytes();
         let mut remap = [0; 16];
@@ -37,8 +38,19 @@ impl BlktraceWriter {
             Act::Remap => &remap,
             _ => &[],
         };
-        record(event, self.sequence, action, payload, out);
+        record(event, sequence, action, payload, out);
         true
+    }
+
+    fn next_of(&mut self, device: DeviceNumber) -> u32 {
+        let at = self.sequences.iter().position(|(of, _)| *of == device).unwrap_or_else(|| {
+            self.sequences.push((device, 0));
+            self.sequences.len() - 1
+        });
+        self.sequences.swap(0, at);
+        let sequence = &mut self.sequences[0].1;
+        *sequence = sequence.wrapping_add(1);
+        *sequence
     }
 
     /// Appends what is no event: a thread's name, or the wall clock. They are on the CPU and at the time of `at`.

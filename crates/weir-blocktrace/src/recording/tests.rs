@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::decode::{Batch, Decoder, Format, HEAD_BYTES};
-use crate::{Act, Event, Flags, Item};
+use crate::{Act, Collector, Event, Flags, Item, Matcher};
 use weir_core::target::DeviceNumber;
 
 const BASE_NS: u64 = 1_000_000_000;
@@ -354,6 +354,22 @@ fn it_is_one_of_the_formats_that_are_recognised() {
     let broken = [&whole[..], &[0; 64]].concat();
     let fault = Decoder::new("b", &broken).unwrap().decode(&broken, &mut batch).unwrap_err();
     assert_eq!((fault.file.as_str(), fault.offset), ("b", whole.len() as u64), "{fault}");
+}
+
+/// Of several devices none seems to miss what the others have.
+#[test]
+fn blktrace_s_numbers_are_each_device_s_own() {
+    let (mut writer, mut bytes) = (BlktraceWriter::default(), Vec::new());
+    for time_ns in 1..=6 {
+        let device = DeviceNumber { major: 8, minor: 16 * (time_ns as u32 % 2) };
+        assert!(writer.event(&Event { device, ..event(Act::Plug, time_ns, 0) }, &mut bytes));
+    }
+    let (mut batch, mut matcher) = (Batch::default(), Matcher::default());
+    Decoder::new("a.blktrace.0", &bytes).unwrap().finish(&bytes, &mut batch).unwrap();
+    let mut collector = Collector::new();
+    batch.events().iter().for_each(|event| matcher.event(event, &mut collector));
+    let analysis = collector.finish(matcher.finish(&mut Collector::new()));
+    assert_eq!((analysis.devices.len(), analysis.events_dropped()), (2, 0));
 }
 
 /// What is written for other tools is decoded as it was: only what version 7 has no room for is lost.
