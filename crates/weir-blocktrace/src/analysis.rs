@@ -498,6 +498,11 @@ impl Analysis {
         self.dropped + self.devices.iter().map(|device| device.account.dropped).sum::<u64>()
     }
 
+    /// Those of them that may be a device's: of what the recorder lost, nobody knows whose it was.
+    pub fn events_dropped_of(&self, device: &Device) -> u64 {
+        self.dropped.saturating_add(device.account.dropped)
+    }
+
     /// Says what became of every event.
     pub(super) fn take_accounts(&mut self, unmatched: Unmatched) {
         self.dropped += unmatched.dropped;

@@ -2,7 +2,7 @@
 
 use super::{ClassDiff, Diff, Effect, LatencyChange, StageDiff};
 use crate::{Class, Stage};
-use weir_core::units::{Nanos, significant};
+use weir_core::units::{Nanos, grouped, significant};
 
 /// Depths at the driver that differ by this factor may explain another D2C by themselves.
 const DEPTH_FACTOR: f64 = 1.25;
@@ -13,14 +13,18 @@ const PART_MIN: f64 = 0.02;
 
 /// What follows from a comparison, the most important first.
 pub(super) fn verdict(diff: &Diff) -> Vec<String> {
-    let Some(class) = main_class(diff) else { return vec![not_comparable(diff)] };
+    let class = main_class(diff);
     let mut sentences = Vec::new();
-    sentences.extend(whole(diff, class));
-    sentences.extend(device(diff, class));
-    sentences.extend(scheduler(diff, class).or_else(|| before_driver(class)));
-    sentences.extend(tail(diff, class));
-    sentences.extend(other_classes(diff, class));
-    sentences.extend(left_out(class));
+    sentences.extend(class.map_or_else(|| Some(not_comparable(diff)), |class| whole(diff, class)));
+    sentences.extend(errors(diff));
+    if let Some(class) = class {
+        sentences.extend(device(diff, class));
+        sentences.extend(scheduler(diff, class).or_else(|| before_driver(class)));
+        sentences.extend(tail(diff, class));
+        sentences.extend(other_classes(diff, class));
+        sentences.extend(left_out(class));
+    }
+    sentences.extend(losses(diff));
     sentences
 }
 
@@ -52,13 +56,14 @@ fn whole(diff: &Diff, class: &ClassDiff) -> Option<String> {
     let name = total.stage.name();
     match total.judgement {
         LatencyChange::Same if all_same => Some(format!(
-            "the same within {}: {name} {} against {} on average, D2C {}: B is as healthy as A",
+            "the same within {}: {name} {} against {} on average, D2C {}{}",
             percent_around(&effect),
             time(effect.a_ns),
             time(effect.b_ns),
             class.stage(Stage::D2C).and_then(|d2c| d2c.mean).map_or("not known".to_string(), |d2c| {
                 format!("{} against {}", time(d2c.a_ns), time(d2c.b_ns))
             }),
+            if errors(diff).is_none() { ": B is as healthy as A" } else { "" },
         )),
         LatencyChange::Undecided => Some(format!(
             "{name} {}: no difference is shown, and one within {} is not excluded; for a margin of {:.0} % record longer",
@@ -72,6 +77,24 @@ fn whole(diff: &Diff, class: &ClassDiff) -> Option<String> {
         )),
         _ => Some(format!("{name} {}", change(&effect))),
     }
+}
+
+/// A device with errors is not well, however fast it is.
+fn errors(diff: &Diff) -> Option<String> {
+    let [a, b] = diff.devices.each_ref().map(|side| (side.errors, grouped(side.errors), grouped(side.ios)));
+    (a.0.max(b.0) > 0)
+        .then(|| format!("{} of A's {} I/Os and {} of B's {} ended with an error", a.1, a.2, b.1, b.2))
+}
+
+fn losses(diff: &Diff) -> Option<String> {
+    let [a, b] = diff.devices.each_ref().map(|side| side.events_dropped);
+    (a.max(b) > 0).then(|| {
+        format!(
+            "{} events of A and {} of B are missing: their I/Os are in no figure, and depths and rates are not exact",
+            grouped(a),
+            grouped(b)
+        )
+    })
 }
 
 /// Whether a part is so much of the whole that it is worth words.

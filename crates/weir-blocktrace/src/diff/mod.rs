@@ -6,6 +6,8 @@
 
 mod conclusion;
 mod mix;
+#[cfg(test)]
+mod tests;
 
 use mix::{Mix, Ratio, Weighted};
 use serde::Serialize;
@@ -76,10 +78,14 @@ pub struct DeviceSide {
     pub ios: u64,
     /// Pieces a second.
     pub ios_per_second: f64,
-    /// Mean number of requests between D and C.
+    /// Mean number of requests between D and C; of I/Os, where a live session counted these.
     pub depth_at_driver: f64,
     /// Share of the data's I/Os that were inserted into a scheduler.
     pub inserted_share: f64,
+    /// Pieces that ended with an error.
+    pub errors: u64,
+    /// Events that may be missing.
+    pub events_dropped: u64,
 }
 
 /// One class.
@@ -201,7 +207,9 @@ fn sides<'a>(
 
 fn device_side(side: &Side<'_>) -> DeviceSide {
     let device = side.device;
-    let all = side.analysis.table.of_class(device.device, Class::All);
+    let table = &side.analysis.table;
+    let all = table.of_class(device.device, Class::All);
+    let whole = table.sum(|key| key.device == device.device);
     let [inserted, direct] = [Stage::I2D, Stage::G2D].map(|stage| all.stage(stage).count() as f64);
     let span_s = device.span_ns() as f64 / 1e9;
     DeviceSide {
@@ -209,8 +217,18 @@ fn device_side(side: &Side<'_>) -> DeviceSide {
         span_ns: device.span_ns(),
         ios: device.pieces,
         ios_per_second: if span_s > 0.0 { device.pieces as f64 / span_s } else { 0.0 },
-        depth_at_driver: device.depth_issue.mean(),
+        depth_at_driver: depth_at_driver(device, whole.stage(Stage::D2C).sum_ns()),
         inserted_share: if inserted > 0.0 { inserted / (inserted + direct) } else { 0.0 },
+        errors: whole.errors,
+        events_dropped: side.analysis.events_dropped_of(device),
+    }
+}
+
+/// A live session follows no depth; there it is the rate times the latency (Little's law).
+fn depth_at_driver(device: &Device, d2c_sum_ns: u128) -> f64 {
+    match device.span_ns() {
+        span_ns if device.depth_issue.time_ns.is_empty() && span_ns > 0 => d2c_sum_ns as f64 / span_ns as f64,
+        _ => device.depth_issue.mean(),
     }
 }
 

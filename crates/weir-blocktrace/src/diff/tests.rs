@@ -1,0 +1,59 @@
+//! What a comparison says of devices of which more is known than their latencies.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{ClassSet, Flags, Intervals, Key, SizeClass, StageTable};
+
+const DEVICE: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
+const OPTIONS: Options = Options { devices: [None, None], margin: 0.05, seed: 1 };
+
+/// What a live session says of 40 seconds with 1,000 reads each that take about so long.
+fn live(d2c_us: u64) -> Analysis {
+    let key = Key { device: DEVICE, classes: ClassSet::of(Flags::READ, 4096), size: SizeClass::of(4096) };
+    let (mut intervals, mut whole) = (Intervals::default(), StageTable::default());
+    for second in 1..=40_u64 {
+        let mut table = StageTable::default();
+        let cell = table.cell_mut(key);
+        for nth in 0..1000 {
+            cell.stage_mut(Stage::D2C).record(d2c_us * (990 + (nth + second) % 21));
+        }
+        cell.ios = 1000;
+        intervals.push(second * 1_000_000_000, &table);
+        whole.merge(&table);
+    }
+    intervals.finish(40_000_000_000, whole, &BTreeMap::new())
+}
+
+fn verdict(a: &Analysis, b: &Analysis) -> (Diff, String) {
+    let diff = diff(a, b, &OPTIONS).unwrap();
+    let words = diff.verdict.join("\n");
+    (diff, words)
+}
+
+#[test]
+fn a_live_session_s_depth_is_its_rate_times_its_latency() {
+    let (diff, words) = verdict(&live(1000), &live(8000));
+    let depths = diff.devices.each_ref().map(|side| side.depth_at_driver.round());
+    assert_eq!(depths, [1.0, 8.0]);
+    assert!(words.contains("D2C 8.0 × as long in B as in A"), "{words}");
+    assert!(words.contains("B's device had 8.00 requests at once, A's 1.00"), "{words}");
+    assert!(!words.contains("the hardware or its cache"), "{words}");
+}
+
+#[test]
+fn errors_and_losses_are_said_and_no_device_with_errors_is_called_healthy() {
+    let (a, mut b) = (live(1000), live(1000));
+    let (_, words) = verdict(&a, &b);
+    assert!(words.contains("B is as healthy as A") && !words.contains("error"), "{words}");
+
+    let key = *b.table.cells().next().unwrap().0;
+    b.table.cell_mut(key).errors = 12;
+    b.dropped = 3;
+    b.devices[0].account.dropped = 1_000;
+    let (diff, words) = verdict(&a, &b);
+    assert_eq!((diff.devices[1].errors, diff.devices[1].events_dropped), (12, 1_003));
+    assert!(words.contains("the same within") && !words.contains("healthy"), "{words}");
+    assert!(words.contains("0 of A's 40,000 I/Os and 12 of B's 40,000 ended with an error"), "{words}");
+    assert!(words.contains("0 events of A and 1,003 of B are missing"), "{words}");
+}
