@@ -4,12 +4,12 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::lab::{LoopDevice, lab, root_or_say};
-use crate::weir::{Ended, Weir};
+use crate::weir::{Ended, Weir, signal};
 
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 1 << 17 | 1 << 19;
@@ -220,6 +220,28 @@ fn what_cannot_be_compared_is_refused_with_a_reason() {
         let ended = run(&arguments);
         assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
         assert!(ended.stderr.contains(said) && ended.stdout.is_empty(), "{arguments:?}: {ended:?}");
+    }
+}
+
+/// Half a recording is not held against a whole one.
+#[test]
+fn a_signal_ends_a_comparison_without_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = record(folder.path(), "drive", DRIVE);
+    let bytes = fs::read(&drive).unwrap();
+    let drive = drive.to_str().unwrap();
+    for arguments in [["-", drive], [drive, "-"]] {
+        let weir = Weir::new();
+        let mut command = weir.command(folder.path(), &[&["trace", "diff"][..], &arguments].concat());
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        // More than a pipe holds, so that it is being read once all is written; without the signal there would be no end.
+        let mut pipe = child.stdin.take().unwrap();
+        pipe.write_all(&bytes).unwrap();
+        signal("INT", child.id());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("nothing is compared"), "{arguments:?}: {stderr}");
     }
 }
 

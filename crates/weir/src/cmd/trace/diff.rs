@@ -8,6 +8,7 @@ use weir_blocktrace::Analysis;
 use weir_blocktrace::diff::{self, Error, Options};
 use weir_cli::signals::stop_on_signals;
 use weir_core::target::DeviceNumber;
+use weir_io::runner::Stop;
 use weir_report::trace as report;
 
 use crate::cli::trace::diff::{Args, Format};
@@ -21,8 +22,13 @@ type Wanted<'a> = [Option<&'a str>; 2];
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    let a = load(&args.a, args.keep_going)?;
-    let b = load(&args.b, args.keep_going)?;
+    let stop = stop_on_signals()?;
+    let a = load(&args.a, args.keep_going, &stop)?;
+    let b = load(&args.b, args.keep_going, &stop)?;
+    if let Some(signal) = stop.requested() {
+        say!("interrupted: nothing is compared, since only a part was read");
+        return Ok(Outcome::Interrupted(signal));
+    }
     let wanted: Wanted<'_> =
         match args.device.as_deref().map(|typed| typed.split_once(',').unwrap_or((typed, typed))) {
             Some((of_a, of_b)) => [Some(of_a.trim()), Some(of_b.trim())],
@@ -69,8 +75,8 @@ fn find_device(
     }
 }
 
-/// A saved analysis, or a recording, analysed now.
-fn load(path: &Path, keep_going: bool) -> anyhow::Result<Analysis> {
+/// A saved analysis, or a recording, analysed now: what was read of it by the time of a signal.
+fn load(path: &Path, keep_going: bool, stop: &Stop) -> anyhow::Result<Analysis> {
     if let Some(text) = saved(path)? {
         return parse(&text).ok_or_else(|| {
             let what = format!("{} is JSON, but not an analysis of a recording", path.display());
@@ -85,16 +91,10 @@ fn load(path: &Path, keep_going: bool) -> anyhow::Result<Analysis> {
         let what = format!("{} holds {} recordings: {}", path.display(), found.len(), found.join(", "));
         return Err(Usage { what, hint: Some("name one of them".to_string()) }.into());
     };
-    let (stop, mut progress) = (stop_on_signals()?, Progress::new());
+    let mut progress = Progress::new();
     let filter = Filter::default();
-    let mut reader = Reader {
-        filter: &filter,
-        keep_going,
-        stop: &stop,
-        progress: &mut progress,
-        rows: None,
-        events: None,
-    };
+    let mut reader =
+        Reader { filter: &filter, keep_going, stop, progress: &mut progress, rows: None, events: None };
     let analysed = trace_input::analyse(recording, &mut reader)?;
     progress.clear();
     for note in &analysed.notes {
