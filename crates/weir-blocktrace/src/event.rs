@@ -95,6 +95,8 @@ impl Flags {
     pub const DISCARD: Flags = Flags(1 << 13);
     /// Durable before it is done (FUA).
     pub const FUA: Flags = Flags(1 << 15);
+    /// A write of zeros that the device makes itself: no data is moved. blktrace's version 7 does not say so.
+    pub const ZEROES: Flags = Flags(1 << 22);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Flags) -> bool {

@@ -49,7 +49,8 @@ const KINDS: u32 = Flags::READ.0
     | Flags::AHEAD.0
     | Flags::METADATA.0
     | Flags::DISCARD.0
-    | Flags::FUA.0;
+    | Flags::FUA.0
+    | Flags::ZEROES.0;
 
 /// Decoder of one file or stream.
 #[derive(Debug)]

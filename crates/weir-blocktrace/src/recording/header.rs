@@ -66,10 +66,12 @@ pub struct FlagBits {
     pub rahead: u8,
 }
 
-/// `REQ_OP_FLUSH`, `REQ_OP_DISCARD`, `REQ_OP_SECURE_ERASE`, `REQ_OP_DRV_IN`, `REQ_OP_DRV_OUT` (linux/blk_types.h).
+/// `REQ_OP_FLUSH`, `REQ_OP_DISCARD`, `REQ_OP_SECURE_ERASE`, `REQ_OP_WRITE_ZEROES`, `REQ_OP_DRV_IN`, `REQ_OP_DRV_OUT`
+/// (linux/blk_types.h): the same in all kernels, unlike those of zones, whose commands have no data.
 const FLUSH: u32 = 2;
 const DISCARD: u32 = 3;
 const SECURE_ERASE: u32 = 5;
+const WRITE_ZEROES: u32 = 9;
 const DRIVER: [u32; 2] = [34, 35];
 
 impl FlagBits {
@@ -84,6 +86,7 @@ impl FlagBits {
         flags |= match operation {
             FLUSH => Flags::FLUSH.0,
             DISCARD | SECURE_ERASE => Flags::DISCARD.0,
+            WRITE_ZEROES => Flags::ZEROES.0,
             _ if DRIVER.contains(&operation) => Flags::PASSTHROUGH.0,
             _ => 0,
         };
@@ -125,6 +128,7 @@ mod tests {
             (2 | 1 << 18, Flags::READ.0 | Flags::FLUSH.0),
             (3, Flags::WRITE.0 | Flags::DISCARD.0),
             (5, Flags::WRITE.0 | Flags::DISCARD.0),
+            (9, Flags::WRITE.0 | Flags::ZEROES.0),
             (1 << 12 | 1 << 19, Flags::READ.0 | Flags::METADATA.0 | Flags::AHEAD.0),
             (34, Flags::READ.0 | Flags::PASSTHROUGH.0),
             (35, Flags::WRITE.0 | Flags::PASSTHROUGH.0),

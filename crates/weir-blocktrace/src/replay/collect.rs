@@ -4,6 +4,7 @@
 //! changed it; those of the target change the played I/O again. A recording without any Q of a device says what went to
 //! its driver, and is played from its Ds.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ use crate::life::{Bio, Piece, Request, Sink};
 pub const IOS_MAX: u64 = 20_000_000;
 /// Devices kept apart; a recording that names more is damaged or hostile.
 const DEVICES_MAX: usize = 256;
+/// Requests at the driver of a device that are followed.
+const AT_DRIVER_MAX: usize = 1 << 16;
 
 /// Which events of the recording are played.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,10 @@ pub struct LeftOut {
     pub discards: u64,
     /// Passthrough commands.
     pub passthrough: u64,
+    /// Zeros that the device writes itself, where the recording says so.
+    pub zeroes: u64,
+    /// Commands without data that are no flushes: a zone's reset, say.
+    pub without_data: u64,
     /// Longer than any transfer of data: zeros that the device writes itself, or nonsense.
     pub too_long: u64,
     /// Behind the end of any device.
@@ -60,6 +67,9 @@ pub struct Sent {
 #[derive(Debug, Default)]
 struct Device {
     has_queued: bool,
+    /// Where Ds are played: requests between D and C, by sector and whether they write, and whether the driver has given
+    /// them back.
+    at_driver: HashMap<(u64, bool), bool>,
     ios: Vec<Recorded>,
     left_out: LeftOut,
 }
@@ -114,6 +124,8 @@ impl LeftOut {
         let all = [
             (self.discards, "discards"),
             (self.passthrough, "passthrough commands"),
+            (self.zeroes, "write-zeroes commands"),
+            (self.without_data, "zone and other commands without data"),
             (self.too_long, "longer than 64 MiB"),
             (self.beyond, "behind the end of any device"),
             (self.too_many, "behind the first 20 million"),
@@ -152,7 +164,8 @@ impl Sent {
             }
             ([device], _) => {
                 let label = self.label(*device);
-                let Device { has_queued, ios, left_out } = self.devices.remove(device).unwrap_or_default();
+                let Device { has_queued, ios, left_out, .. } =
+                    self.devices.remove(device).unwrap_or_default();
                 let from = if has_queued { From::Queue } else { From::Issue };
                 Ok(Chosen { device: *device, label, from, ios, left_out })
             }
@@ -185,7 +198,7 @@ impl Sink for Sent {
 
     fn event(&mut self, event: &Event) {
         let in_window = self.is_in_window(event.time_ns);
-        if !in_window || !matches!(event.act, Act::Queue | Act::Issue) {
+        if !in_window || !matches!(event.act, Act::Queue | Act::Issue | Act::Requeue | Act::Complete) {
             return;
         }
         let known = self.devices.len();
@@ -194,13 +207,16 @@ impl Sink for Sent {
         }
         let device = self.devices.entry(event.device).or_default();
         match (event.act, device.has_queued) {
-            (Act::Issue, true) => return,
+            (Act::Queue, true) => {}
             (Act::Queue, false) => {
                 // What was under way when the recording began was seen from D on.
                 self.kept -= device.ios.len() as u64;
                 *device = Device { has_queued: true, ..Device::default() };
             }
-            _ => {}
+            (_, true) => return,
+            (Act::Issue, false) if device.is_issued_again(event) => return,
+            (Act::Issue, false) => {}
+            (act, false) => return device.leaves_driver(event, act == Act::Requeue),
         }
         match recorded(event, &mut device.left_out) {
             Some(_) if self.kept == IOS_MAX => device.left_out.too_many += 1,
@@ -217,16 +233,49 @@ impl Sink for Sent {
     }
 }
 
+impl Device {
+    /// D: whether it is of a request that the driver has given back, which is no second I/O. Some are given back without
+    /// ever having been issued.
+    fn is_issued_again(&mut self, event: &Event) -> bool {
+        let is_full = self.at_driver.len() >= AT_DRIVER_MAX;
+        match self.at_driver.entry(place(event)) {
+            Entry::Occupied(mut was_given_back) => was_given_back.insert(false),
+            Entry::Vacant(entry) => {
+                if !is_full {
+                    entry.insert(false);
+                }
+                false
+            }
+        }
+    }
+
+    /// R or C.
+    fn leaves_driver(&mut self, event: &Event, is_given_back: bool) {
+        if !is_given_back {
+            self.at_driver.remove(&place(event));
+        } else if let Some(was_given_back) = self.at_driver.get_mut(&place(event)) {
+            *was_given_back = true;
+        }
+    }
+}
+
+fn place(event: &Event) -> (u64, bool) {
+    (event.sector, event.flags.has(Flags::WRITE))
+}
+
 /// The I/O of an event, where it can be played; counts it where not.
 fn recorded(event: &Event, left_out: &mut LeftOut) -> Option<Recorded> {
     let Event { time_ns: at_ns, sector, bytes, flags, .. } = *event;
-    let is_flush = bytes == 0;
-    let offset = if is_flush { Some(0) } else { sector.checked_mul(SECTOR_BYTES) };
+    let offset = if bytes == 0 { Some(0) } else { sector.checked_mul(SECTOR_BYTES) };
     let end = offset.and_then(|offset| offset.checked_add(u64::from(bytes)));
     let reason = if flags.has(Flags::PASSTHROUGH) {
         &mut left_out.passthrough
     } else if flags.has(Flags::DISCARD) {
         &mut left_out.discards
+    } else if flags.has(Flags::ZEROES) {
+        &mut left_out.zeroes
+    } else if bytes == 0 && !flags.has(Flags::FLUSH) {
+        &mut left_out.without_data
     } else if bytes > IO_BYTES_MAX {
         &mut left_out.too_long
     } else {

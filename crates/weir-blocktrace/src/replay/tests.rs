@@ -56,6 +56,30 @@ fn what_senders_sent_counts_and_what_went_to_the_driver_only_without_it() {
     check(&[at(Act::Issue, 1), at(Act::Complete, 2), at(Act::Issue, 3)], From::Issue, &[1, 3]);
 }
 
+/// At one sector; a driver says more than once that it gives a request back, and gives some back that it never had.
+#[test]
+fn what_the_driver_gave_back_is_played_once() {
+    let check = |acts: &str, times: &[u64]| {
+        let act = |letter| match letter {
+            'D' => Act::Issue,
+            'R' => Act::Requeue,
+            _ => Act::Complete,
+        };
+        let event =
+            |(time_ns, letter)| Event { sector: 8, ..event(A, act(letter), time_ns, Flags::READ, 4096) };
+        let events: Vec<Event> = (1..).zip(acts.chars()).map(event).collect();
+        let chosen = sent(0, None, &events).choose(None).unwrap();
+        let found: Vec<u64> = chosen.ios.iter().map(|io| io.at_ns).collect();
+        assert_eq!(found, times, "{acts}");
+    };
+    check("DRDC", &[1]);
+    check("DRRDRDC", &[1]);
+    check("DRDCDC", &[1, 5]);
+    check("RDC", &[2]);
+    check("DCRDC", &[1, 4]);
+    check("DRCDC", &[1, 4]);
+}
+
 #[test]
 fn a_window_counts_from_the_first_event_of_all() {
     let at = |device, time_ns| event(device, Act::Queue, time_ns, Flags::READ, 4096);
@@ -72,6 +96,9 @@ fn what_cannot_be_played_is_counted_by_reason() {
     let events = [
         at(write | Flags::DISCARD.0, 4096),
         at(Flags::PASSTHROUGH.0, 0),
+        at(write | Flags::ZEROES.0, 1 << 20),
+        // A zone's reset.
+        at(write, 0),
         at(write, u32::MAX),
         Event { sector: u64::MAX, ..at(write, 4096) },
         Event { sector: u64::MAX / 512, ..at(write, 4096) },
@@ -80,8 +107,16 @@ fn what_cannot_be_played_is_counted_by_reason() {
         Event { sector: u64::MAX, ..at(write | Flags::FLUSH.0, 0) },
     ];
     let chosen = sent(0, None, &events).choose(None).unwrap();
-    let left = LeftOut { discards: 1, passthrough: 1, too_long: 1, beyond: 2, too_many: 0 };
-    assert_eq!((chosen.left_out, chosen.ios.len(), left.reasons().len()), (left, 2, 4));
+    let left = LeftOut {
+        discards: 1,
+        passthrough: 1,
+        zeroes: 1,
+        without_data: 1,
+        too_long: 1,
+        beyond: 2,
+        too_many: 0,
+    };
+    assert_eq!((chosen.left_out, chosen.ios.len(), left.reasons().len()), (left, 2, 6));
     let first = chosen.ios[0];
     assert!(first.is_write && first.flushes_first && first.is_durable && first.offset == 512);
     assert_eq!((chosen.ios[1].bytes, chosen.ios[1].offset), (0, 0));
