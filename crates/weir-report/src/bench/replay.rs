@@ -5,6 +5,7 @@ use crate::page::distribution::{self, Sample};
 use crate::page::{Table, data_table, facts_table, figure, note, section};
 use maud::{Markup, html};
 use serde::Serialize;
+use weir_blocktrace::StageTable;
 use weir_blocktrace::replay::{Figures, ReplayRecord, StageRow};
 use weir_core::result::{Record, RunResult};
 use weir_core::units::{Bytes, Nanos, grouped, significant};
@@ -165,6 +166,14 @@ fn remarks(replay: &ReplayRecord) -> Vec<String> {
     let mut remarks = replay.notes.clone();
     if let Some(why) = &replay.unseen {
         remarks.push(format!("the stages of the replay were not seen: {why}"));
+    }
+    if let Some(devices) = replay.replayed.as_ref().map(StageTable::devices).filter(|of| of.len() > 1) {
+        let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
+        remarks.push(format!(
+            "the target stands on {} devices: the replay's I/Os are those of {} together, the recording's of one device",
+            devices.len(),
+            names.join(", ")
+        ));
     }
     if replay.fitted.flushed_writes > 0 {
         remarks.push(

@@ -129,6 +129,23 @@ fn what_was_not_seen_is_said() {
 }
 
 #[test]
+fn that_the_target_stands_on_several_devices_is_said() {
+    let (record, mut replay) = played();
+    let said = |replay: &ReplayRecord| {
+        let report = text::replay(&derive(&record), &record, replay);
+        let flat = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        flat.contains("the target stands on 2 devices: the replay's I/Os are those of 8:0, 8:16 together")
+    };
+    assert!(!said(&replay));
+    let key = weir_blocktrace::Key {
+        device: DeviceNumber { major: 8, minor: 16 },
+        ..*replay.recorded.cells().next().unwrap().0
+    };
+    replay.replayed.as_mut().unwrap().cell_mut(key).ios = 1;
+    assert!(said(&replay));
+}
+
+#[test]
 fn json_and_page_hold_both_sides() {
     let (record, replay) = played();
     let text = json::replay(&derive(&record), &replay).unwrap();

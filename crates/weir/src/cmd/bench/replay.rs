@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_blocktrace::StageTable;
+use weir_blocktrace::analysis::Device;
 use weir_blocktrace::replay::{Chosen, From, KIND, NotChosen, ReplayRecord, SCHEMA, Sent};
-use weir_blocktrace::{Analysis, StageTable};
 use weir_core::units::{Bytes, Nanos, grouped};
 use weir_core::workload::replay::{Ground, Plan, Recorded};
 use weir_core::workload::spec::{Job, Replay, Target};
@@ -139,7 +140,10 @@ fn fitted(
     let bytes = prepared.file_bytes.first().copied().unwrap_or(0);
     let ground = Ground { bytes, base: how.offset.0, block };
     let plan = Plan::new(chosen.ios, &asked.rules, &ground).map_err(usage)?;
-    let (depth_mean, depth_max) = depth(&analysed.analysis, &chosen.device, chosen.from);
+    let recorded = analysed.analysis.device(chosen.device);
+    let (depth_mean, depth_max) = recorded.map_or((0.0, 0), |device| depth(device, chosen.from));
+    let mut notes = analysed.notes;
+    notes.extend(recorded.and_then(|device| missing(analysed.analysis.events_dropped_of(device))));
     let record = ReplayRecord {
         schema: SCHEMA.to_string(),
         recording: analysed.name,
@@ -150,20 +154,25 @@ fn fitted(
         left_out: chosen.left_out,
         fitted: plan.fitted.clone(),
         recorded: of_device(&analysed.analysis.table, &chosen.device),
-        notes: analysed.notes,
+        notes,
         ..ReplayRecord::default()
     };
     Ok((plan, record))
 }
 
 /// Mean and largest number in flight: between Q and C, or D and C where there is no Q.
-fn depth(analysis: &Analysis, device: &weir_core::target::DeviceNumber, from: From) -> (f64, u64) {
-    let Some(device) = analysis.device(*device) else { return (0.0, 0) };
+fn depth(device: &Device, from: From) -> (f64, u64) {
     let depth = match from {
         From::Queue => &device.depth_queue,
         From::Issue => &device.depth_issue,
     };
     (depth.mean(), depth.max)
+}
+
+/// What the recorder lost nobody can play.
+fn missing(events: u64) -> Option<String> {
+    let what = "events are missing from the recording: I/Os whose event is among them are not played";
+    (events > 0).then(|| format!("{} {what}", grouped(events)))
 }
 
 fn of_device(table: &StageTable, device: &weir_core::target::DeviceNumber) -> StageTable {
