@@ -114,15 +114,11 @@ impl CaptureSession {
         let (dropped_by_cpu, missed) = self.intake.losses();
         let dropped = dropped_by_cpu.iter().sum::<u64>() + missed;
         let paths = self.sink.paths.clone();
-        let ended = self.sink.finish(End {
-            reason: reason.clone(),
-            dropped_by_cpu,
-            missed,
-            events: self.progress.events,
-        });
+        let end = End { reason: reason.clone(), dropped_by_cpu, missed, ..End::default() };
+        let ended = self.sink.finish(end);
         Summary {
             reason,
-            events: self.progress.events.saturating_sub(ended.lost),
+            events: ended.events,
             bytes: ended.bytes,
             dropped,
             lost: ended.lost,

@@ -43,7 +43,11 @@ pub struct Sink {
     form: Form,
     since_ns: u64,
     size_max_bytes: u64,
-    /// Written or handed over.
+    /// Of each portion, the bytes and events up to the last whole round that fits.
+    rounds: Vec<(usize, u64)>,
+    /// Events written or handed over.
+    events: u64,
+    /// Bytes written or handed over.
     pub bytes: u64,
     /// The files.
     pub paths: Vec<PathBuf>,
@@ -70,7 +74,9 @@ fn opened(path: &Path) -> io::Result<File> {
 pub struct Ended {
     /// Size of the files.
     pub bytes: u64,
-    /// Events that were not written.
+    /// Events in them.
+    pub events: u64,
+    /// Events of the time recorded that were not written.
     pub lost: u64,
     /// Why.
     pub error: Option<io::Error>,
@@ -121,10 +127,12 @@ impl Sink {
         size_max_bytes: u64,
         bytes: u64,
     ) -> Result<Sink, Error> {
-        let portions = (0..files.len()).map(|file| Portion { file, bytes: Vec::new(), events: 0 }).collect();
+        let portions: Vec<Portion> =
+            (0..files.len()).map(|file| Portion { file, bytes: Vec::new(), events: 0 }).collect();
+        let (rounds, since_ns) = (vec![(0, 0); portions.len()], clock::monotonic_ns());
         let background = Background::start(files)
             .map_err(|source| Error::System { what: "starting a thread".to_string(), source })?;
-        Ok(Sink { background, portions, form, since_ns: clock::monotonic_ns(), size_max_bytes, bytes, paths })
+        Ok(Sink { background, portions, form, since_ns, size_max_bytes, rounds, events: 0, bytes, paths })
     }
 
     /// Whether it takes more: not while the disk is far behind.
@@ -170,13 +178,18 @@ impl Sink {
         }
     }
 
-    /// Hands over what is due; says why the recording must end, if it must.
+    /// Whether it would be larger than allowed with what waits.
+    fn is_too_large(&self) -> bool {
+        let waiting: u64 = self.portions.iter().map(|portion| portion.bytes.len() as u64).sum();
+        self.bytes + waiting + END_BYTES > self.size_max_bytes
+    }
+
+    /// After a round: hands over what is due; says why the recording must end, if it must.
     pub fn pass_on(&mut self) -> Option<&'static str> {
         if self.background.has_failed() {
             return Some("the recording could not be written");
         }
-        let waiting: u64 = self.portions.iter().map(|portion| portion.bytes.len() as u64).sum();
-        if self.bytes + waiting + END_BYTES > self.size_max_bytes {
+        if self.is_too_large() {
             return Some("the largest size was reached");
         }
         let now_ns = clock::monotonic_ns();
@@ -184,41 +197,46 @@ impl Sink {
         if old {
             self.since_ns = now_ns;
         }
-        for place in &mut self.portions {
+        for (place, round) in self.portions.iter_mut().zip(&mut self.rounds) {
+            *round = (place.bytes.len(), place.events);
             if place.bytes.is_empty() || !(old || place.bytes.len() >= PORTION_BYTES) {
                 continue;
             }
-            let bytes = place.bytes.len() as u64;
             let empty = Portion { file: place.file, bytes: self.background.buffer(), events: 0 };
             match self.background.hand_over(std::mem::replace(place, empty)) {
-                Ok(()) => self.bytes += bytes,
+                Ok(()) => {
+                    self.bytes += round.0 as u64;
+                    self.events += round.1;
+                    *round = (0, 0);
+                }
                 Err(portion) => *place = portion,
             }
         }
         None
     }
 
-    /// Writes all that is left, and the end; the files are on the disk after this.
+    /// Writes all that is left and fits, and the end; the files are on the disk after this. What came after the last round
+    /// that fits came after the end of the recording, and is no loss.
     pub fn finish(mut self, end: End) -> Ended {
-        let mut lost = 0;
         if let Form::Blktrace { reader, writers } = &mut self.form {
             let mut out = ToBlktrace::new(&mut self.portions, writers);
             let _ = reader.finish(&[], &mut out);
             out.names_without_event();
         }
-        for portion in self.portions {
-            let bytes = portion.bytes.len() as u64;
-            if self.bytes + bytes + END_BYTES > self.size_max_bytes {
-                lost += portion.events;
-            } else {
-                self.bytes += bytes;
-                self.background.hand_over_at_last(portion);
+        if self.is_too_large() {
+            for (portion, (bytes, events)) in self.portions.iter_mut().zip(self.rounds) {
+                portion.bytes.truncate(bytes);
+                portion.events = events;
             }
         }
+        for portion in self.portions {
+            self.events += portion.events;
+            self.background.hand_over_at_last(portion);
+        }
         let mut written = self.background.finish();
-        lost += written.lost;
+        let events = self.events.saturating_sub(written.lost);
         if let (Form::Weir { .. }, Some(file)) = (&self.form, written.files.first_mut()) {
-            let end = End { missed: end.missed + lost, events: end.events.saturating_sub(lost), ..end };
+            let end = End { missed: end.missed + written.lost, events, ..end };
             let ended = text_block(BlockKind::End, &end).map_err(io::Error::from).and_then(|last| {
                 file.seek(SeekFrom::End(0))?;
                 file.write_all(&last)
@@ -229,7 +247,7 @@ impl Sink {
             written.error = written.error.or(file.sync_all().err());
         }
         let bytes = written.files.iter().map(|file| file.metadata().map_or(0, |data| data.len())).sum();
-        Ended { bytes, lost, error: written.error }
+        Ended { bytes, events, lost: written.lost, error: written.error }
     }
 }
 
@@ -326,6 +344,8 @@ fn decoded(
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use weir_blocktrace::Act;
+
     use super::*;
 
     #[test]
@@ -335,5 +355,49 @@ mod tests {
         let file = opened(&path).unwrap();
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert!(path.exists());
+    }
+
+    /// What came after the last round that fits is neither in the recording nor missing from it.
+    #[test]
+    fn a_recording_that_reaches_its_size_ends_with_a_whole_round() {
+        const ROUND_EVENTS: u64 = 100;
+        const SIZE_MAX: u64 = 256 << 10;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.weirtrace");
+        let mut sink = Sink::weir(&path, &Header { cpus: 1, ..Header::default() }, SIZE_MAX).unwrap();
+        let mut rounds = 0;
+        let mut round = |sink: &mut Sink| {
+            sink.blocks(|bytes| {
+                let mut words = Vec::new();
+                for nth in 0..ROUND_EVENTS {
+                    let time_ns = rounds * ROUND_EVENTS + nth;
+                    assert!(encode(&Event { act: Act::Plug, time_ns, ..Event::default() }, 0, &mut words));
+                }
+                rounds += 1;
+                bytes.extend(block(BlockKind::Events, 0, words.len() * 8, 0, 0));
+                words.iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+                bytes.extend(block(BlockKind::Round, 0, 0, rounds * ROUND_EVENTS, 0));
+                ROUND_EVENTS
+            });
+        };
+        let reason = loop {
+            round(&mut sink);
+            if let Some(reason) = sink.pass_on() {
+                break reason;
+            }
+        };
+        assert!(reason.contains("largest size"), "{reason}");
+        // The kernel's buffers have something left, as ever.
+        round(&mut sink);
+        let ended = sink.finish(End::default());
+        assert_eq!((ended.events, ended.lost), ((rounds - 2) * ROUND_EVENTS, 0));
+        assert!((SIZE_MAX / 2..=SIZE_MAX).contains(&ended.bytes), "{} bytes", ended.bytes);
+        let (mut reader, mut items) = (Reader::default(), Vec::new());
+        let bytes = std::fs::read(&path).unwrap();
+        let used = reader.decode(&bytes, &mut items).unwrap();
+        reader.finish(&bytes[used..], &mut items).unwrap();
+        let events = items.iter().filter(|item| matches!(item, Item::Event(_))).count() as u64;
+        let end = reader.end().unwrap();
+        assert_eq!((events, end.events, end.missed), (ended.events, ended.events, 0));
     }
 }

@@ -200,7 +200,12 @@ fn root_a_full_disk_and_a_reached_size_end_a_recording_in_order() {
     let length = fs::metadata(setting.folder.path().join("b")).unwrap().len();
     assert!((1 << 20..=2 << 20).contains(&length), "{length} bytes");
     let kept = setting.weir.run(setting.folder.path(), &["trace", "read", "b", "--format", "json"]);
-    assert!(kept.code == 0 && reads(&serde_json::from_str(&kept.stdout).unwrap()) > 1000, "{kept:?}");
+    assert!(kept.code == 0, "{kept:?}");
+    let kept: Value = serde_json::from_str(&kept.stdout).unwrap();
+    assert!(reads(&kept) > 1000, "{kept}");
+    // What came after the end is no loss.
+    assert!(ended.stdout.contains("dropped    0\n"), "{ended:?}");
+    assert_eq!(kept["events_dropped"], 0, "{ended:?}");
 }
 
 #[test]
