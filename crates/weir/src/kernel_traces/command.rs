@@ -6,9 +6,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
 use weir_io::runner::Stop;
 
-/// After a signal to all, a command gets this long to end by itself.
+/// After a signal a command gets this long to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A command that was started.
@@ -57,12 +58,25 @@ impl Beside {
             if let Some(status) = self.ended().context("cannot wait for the command")? {
                 return Ok(status);
             }
-            if stop.requested().is_some()
-                && *patience.get_or_insert_with(|| Instant::now() + GRACE) < Instant::now()
-            {
-                self.0.kill().context("cannot end the command")?;
+            if let Some(signal) = stop.requested() {
+                let until = *patience.get_or_insert_with(|| {
+                    self.hand_on(signal);
+                    Instant::now() + GRACE
+                });
+                if until < Instant::now() {
+                    self.0.kill().context("cannot end the command")?;
+                }
             }
             std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Tells the command of a signal that weir had. What a terminal sends on Ctrl-C it has had as well.
+    fn hand_on(&self, signal: u8) {
+        let named = Signal::from_named_raw(signal.into());
+        if let Some(signal) = named.filter(|of| [Signal::HUP, Signal::TERM].contains(of)) {
+            // It was there a moment ago, and has not been waited for.
+            let _ = kill_process(Pid::from_child(&self.0), signal);
         }
     }
 }
@@ -80,7 +94,8 @@ mod tests {
     #[test]
     fn a_command_has_time_to_end_after_a_signal() {
         let stop = Stop::default();
-        stop.request(15);
+        // Ctrl-C, which a terminal would have told it of.
+        stop.request(2);
         for (script, code) in [("sleep 0.3; exit 7", 7), ("kill -9 $$", 137), ("true", 0)] {
             let words = ["sh", "-c", script].map(str::to_string);
             let command = Beside::start(&words, Prints::ToStderr).unwrap().unwrap();
@@ -89,5 +104,23 @@ mod tests {
         assert!(Beside::start(&[], Prints::Beside).unwrap().is_none());
         let error = Beside::start(&["/no/such/program".to_string()], Prints::Beside).err().unwrap();
         assert_eq!(error.to_string(), "cannot run /no/such/program");
+    }
+
+    #[test]
+    fn a_command_is_told_of_the_signal_that_ends_its_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        for (signal, name) in [(15, "TERM"), (1, "HUP")] {
+            let ready = folder.path().join(name);
+            let script =
+                format!("trap 'exit 7' {name}; : > {}; while :; do sleep 0.05; done", ready.display());
+            let command = Beside::start(&["sh", "-c", &script].map(str::to_string), Prints::ToStderr);
+            let command = command.unwrap().unwrap();
+            while !ready.exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let stop = Stop::default();
+            stop.request(signal);
+            assert_eq!(code_of(command.wait(&stop).unwrap()), 7, "SIG{name}");
+        }
     }
 }

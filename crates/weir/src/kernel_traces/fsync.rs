@@ -102,9 +102,10 @@ pub fn follow(request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::R
     }
     let memory = request.log.then(Memory::default);
     let mut watch = Watch { session, analyst, begun: Instant::now(), child, memory };
-    let whole = watch.run(request, view, stop)?;
-    view.end(&whole, watch.log())?;
-    watch.child.map(|child| end(child, stop)).transpose()
+    let told = watch.run(request, view, stop).and_then(|whole| view.end(&whole, watch.log()));
+    // Whatever became of the trace, the command goes on, and nobody else waits for it.
+    let code = watch.child.map(|child| end(child, stop)).transpose();
+    told.and(code)
 }
 
 /// A trace under way.

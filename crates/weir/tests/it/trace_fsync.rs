@@ -103,13 +103,29 @@ fn root_alone_a_command_has_time_to_end_and_its_exit_code_counts() {
     let (weir, folder) = (Weir::alone(), tempfile::tempdir().unwrap());
     let ended = weir.run(folder.path(), &["trace", "fsync", "--", "sh", "-c", "exit 7"]);
     assert_eq!(ended.code, 7, "{ended:?}");
-    // Told by weir's signal alone, the command tidies up in its own time.
-    let script = "touch begun; sleep 1; touch tidied; exit 3";
+    // Told of weir's signal, the command tidies up in its own time.
+    let script = "trap 'sleep 1; touch tidied; exit 3' TERM; touch begun; while :; do sleep 0.1; done";
     let words = ["trace", "fsync", "--", "sh", "-c", script];
     let mut running = weir.start(folder.path(), &words, |_| folder.path().join("begun").exists());
     running.signal("TERM");
     let ended = running.finish();
     assert_eq!((ended.code, folder.path().join("tidied").exists()), (3, true), "{ended:?}");
+}
+
+#[test]
+fn root_alone_a_command_outlives_a_reader_that_went_away() {
+    let test = "root_alone_a_command_outlives_a_reader_that_went_away";
+    if !root_or_say(test, &["sh"]) || !describes_its_types() {
+        return;
+    }
+    let _turn = TURN.lock();
+    let (weir, folder) = (Weir::alone(), tempfile::tempdir().unwrap());
+    let script = "touch begun; sleep 2; touch done";
+    let words = ["trace", "fsync", "--interval", "100ms", "--", "sh", "-c", script];
+    let mut running = weir.start(folder.path(), &words, |_| folder.path().join("begun").exists());
+    running.stop_reading();
+    let ended = running.finish();
+    assert!(folder.path().join("done").exists(), "{ended:?}");
 }
 
 /// What holds of every anatomy: shares add up, nothing exceeds the whole, nearly all is explained, nothing is lost.
