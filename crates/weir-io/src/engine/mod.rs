@@ -177,9 +177,8 @@ mod tests {
 
     #[test]
     fn what_was_handed_over_earlier_did_not_finish_in_the_submitting_call() {
-        let done = |slots: &[u32]| -> Vec<Done> {
-            slots.iter().map(|&slot| Done { slot, result: 0 }).collect()
-        };
+        let done =
+            |slots: &[u32]| -> Vec<Done> { slots.iter().map(|&slot| Done { slot, result: 0 }).collect() };
         let mut latest = Latest::new(4);
         // (handed over, finished then, of these the first)
         for (pushed, finished, expected) in [

@@ -41,7 +41,8 @@ pub fn read_back(job: &RunningJob, stop: &Stop, found: &mut VerifyRecord) -> Res
             }
             let blocks = |from: u64| (from..end).step_by(block_bytes as usize);
             let Some(first) = blocks(at).find(|offset| is_written(*offset)) else { break };
-            let count = blocks(first).take_while(|offset| is_written(*offset) && offset - first < most).count();
+            let count =
+                blocks(first).take_while(|offset| is_written(*offset) && offset - first < most).count();
             let read = arena.slice_mut(0, count * block_bytes as usize);
             opened.read_exact_at(read, first).map_err(failed)?;
             for (block, offset) in read.chunks_exact(block_bytes as usize).zip(blocks(first)) {

@@ -138,9 +138,8 @@ fn a_script_is_held_to_the_options_of_a_run() {
         assert_eq!(record["threads"][0]["transactions"], 20);
 
         let sleep = if dialect == weir_oltp::Dialect::MySql { "SLEEP" } else { "pg_sleep" };
-        let slow = format!(
-            "function event() sysbench.sql.driver():connect():query('SELECT {sleep}(100)') end\n"
-        );
+        let slow =
+            format!("function event() sysbench.sql.driver():connect():query('SELECT {sleep}(100)') end\n");
         script("slow.lua", &slow);
         let ended = run(&["run", "--script", "slow.lua", "--statement-timeout", "200ms", "--no-trace"]);
         assert_eq!(ended.code, 4, "{ended:?}");

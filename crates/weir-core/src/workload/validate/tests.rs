@@ -55,12 +55,7 @@ fn impossible_combinations_are_refused() {
             "iopoll needs O_DIRECT",
         ),
         (
-            Job {
-                iopoll: true,
-                engine: EngineKind::IoUring,
-                sync: sync(SyncMode::Fdatasync),
-                ..writer()
-            },
+            Job { iopoll: true, engine: EngineKind::IoUring, sync: sync(SyncMode::Fdatasync), ..writer() },
             "takes no fsync",
         ),
         (Job { direct: true, ..mmap() }, "mmap goes through the page cache"),

@@ -119,7 +119,7 @@ fn a_file_for_the_next_boot_is_shown_as_it_will_be() {
     let text = persisted(&file, false);
     for line in [
         "would write /etc/systemd/system/weir-knobs.service\n",
-        "  | ExecStart=/bin/sh -c 'echo 8 > /sys/block/sda/queue/nr_requests'\n",
+        "  | ExecStart=-/bin/sh -c 'echo 8 > /sys/block/sda/queue/nr_requests'\n",
         "would write /etc/systemd/system/multi-user.target.wants/weir-knobs.service -> ",
         "not held vm.drop_caches=1: it is done once",
         "then     systemctl daemon-reload\n",
