@@ -44,6 +44,9 @@ program_of() {
   done
 }
 
+# is_another PROGRAM : whether it is a copy of weir that stays.
+is_another() { [ -n "$1" ] && [ "$1" != "$installed" ] && [ -x "$1" ]; }
+
 # told COMMAND… : carries out what undoes something, and says what was undone, left or refused.
 told() {
   told_code=0
@@ -56,12 +59,14 @@ told() {
 # The program $installed goes: nobody would know the old values of settings, nor which files it wrote. What another copy of
 # weir runs or has in force stays that one's.
 undo_everything() {
+  # Who asked for the removal is not to undo anything by himself.
+  unset SUDO_USER
   rm -f "$were_running"
   another=
   for unit in $units; do
     name=${unit#weir-}
     program=$(program_of "$unit")
-    if [ -n "$program" ] && [ "$program" != "$installed" ]; then
+    if is_another "$program"; then
       echo "weir: $unit stays, it runs $program" >&2
       another=$program
       continue

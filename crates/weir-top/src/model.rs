@@ -1,5 +1,6 @@
 //! The state of the screen: samples, and what the user chose to see of them.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use weir_blocktrace::fsync::SlowSync;
@@ -59,6 +60,8 @@ pub struct Model {
     pub typing: bool,
     /// Lines of details or help that have been scrolled past.
     pub scrolled: usize,
+    /// The most of them, as they were drawn last.
+    pub scrolls: Cell<usize>,
     asked: Option<Asked>,
     choices: [Choice; 4],
 }
@@ -74,6 +77,7 @@ impl Model {
             help: false,
             typing: false,
             scrolled: 0,
+            scrolls: Cell::new(0),
             asked: None,
             choices: Default::default(),
         }
@@ -162,7 +166,7 @@ impl Model {
             }
             Action::To(pane) => self.show(pane),
             Action::Row(by) if self.help || self.view == View::Details => {
-                self.scrolled = self.scrolled.saturating_add_signed(by as isize);
+                self.scrolled = self.scrolled.saturating_add_signed(by as isize).min(self.scrolls.get());
             }
             Action::Row(by) => self.select(by),
             Action::Open if self.count(self.pane) > 0 => {

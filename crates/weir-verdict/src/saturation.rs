@@ -128,7 +128,12 @@ fn of_doctor(record: &Record, examined: &Examined) -> Vec<Curve> {
     curves.extend(
         grouped(bulk.collect())
             .into_iter()
-            .map(|curve| Curve { title: curve.title.replacen("random", "sequential", 1), ..curve }),
+            // Large blocks in a queue are as much as the device moves.
+            .map(|curve| Curve {
+                title: curve.title.replacen("random", "sequential", 1),
+                saturated: true,
+                ..curve
+            }),
     );
     curves
 }

@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::series::{Series, Slot, User, UserSlot, quantile};
 use crate::tables::Event;
-use normal::Normals;
 pub use normal::{NormalDevice, NormalUser};
+use normal::{Normals, is_stacked};
 
 /// A sync's 99th percentile is far over normal from this multiple on, and this much.
 const SLOW_TIMES: i64 = 4;
@@ -421,10 +421,12 @@ fn of_devices(inside: &[(i64, &Slot)], normals: &Normals, known: &[Trouble]) -> 
         for run in runs(inside, &states, State::Slow).into_iter().filter(|run| run.len() > 1) {
             let slots = &inside[run];
             let (begin_ms, end_ms) = ends(slots);
+            // A stacked device and one below it are slow together.
+            let is_same = |named: &str| named == device || is_stacked(named) || is_stacked(device);
             let is_known = known.iter().any(|trouble| {
                 trouble.begin_ms <= end_ms
                     && begin_ms <= trouble.end_ms
-                    && matches!(&trouble.cause, Cause::SlowDevice { device: named, .. } if named == device)
+                    && matches!(&trouble.cause, Cause::SlowDevice { device: named, .. } if is_same(named))
             });
             if !is_known {
                 let cause = cause::slow_device(slots, device, normal, None);

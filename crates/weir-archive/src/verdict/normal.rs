@@ -84,11 +84,17 @@ impl Normals {
         }
     }
 
-    /// The devices that a user's syncs may have waited for: those that they are known to go to, or all.
+    /// The devices that a user's syncs may have waited for: those that they are known to go to, or all. What lies below a
+    /// stacked one is not recorded.
     pub fn devices_of(&self, user: &User) -> impl Iterator<Item = (&String, &NormalDevice)> {
-        let on = self.on.get(user);
+        let on = self.on.get(user).filter(|on| !on.iter().any(|device| is_stacked(device)));
         self.devices.iter().filter(move |(device, _)| on.is_none_or(|on| on.contains(*device)))
     }
+}
+
+/// Whether a device stands on others, by its name.
+pub fn is_stacked(device: &str) -> bool {
+    device.starts_with("dm-") || device.starts_with("md")
 }
 
 fn synced_on(series: &Series) -> BTreeMap<User, BTreeSet<String>> {

@@ -19,7 +19,7 @@ const IDENTITY: &str = "weir-sandbox.json";
 const DATA: &str = "data";
 const TEMPORARY: &str = "tmp";
 const LOG: &str = "server.log";
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// Such files are small.
 const IDENTITY_MOST: u64 = 64 << 10;
@@ -279,8 +279,11 @@ pub(super) fn take_lock(dir: &Dir) -> io::Result<File> {
 
 /// Whether somebody has it. Others may ask at the same time.
 pub(super) fn is_locked(dir: &Dir) -> bool {
-    let lock = dir.open_trusted_file(LOCK, Access::Read);
-    !lock.is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockShared).is_ok())
+    match dir.open_trusted_file(LOCK, Access::Read) {
+        Ok(file) => flock(file, FlockOperation::NonBlockingLockShared).is_err(),
+        // It is made before all else, so its removal has begun.
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// A lock, which alone is a sandbox that is being made, or one that never was; or what a weir that was killed left of an identity.

@@ -20,7 +20,7 @@ use weir_fs::{Access, Dir};
 use super::SandboxError;
 use super::account::Account;
 use super::identity::Identity;
-use super::layout::{is_locked, take_lock};
+use super::layout::{LOCK, is_locked, take_lock};
 use crate::throwaway::{MARKER, SOCKETS};
 
 /// A marker is small.
@@ -280,22 +280,48 @@ pub(super) fn forget(dir: &Path, folder: (u64, u64)) {
     }
 }
 
-/// Removes folders without a marker: of weirs that were killed while they made one.
+/// Whether a folder's name is of the form that [`RunFolder::create`] gives.
+fn is_of_weirs_form(name: &OsStr) -> bool {
+    let hex = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let parts = name.to_str().and_then(|name| name.split_once('-'));
+    parts.is_some_and(|(process, random)| hex(process) && hex(random) && random.len() == 8)
+}
+
+/// Removes folders without a marker: of weirs that were killed while they made one. One that holds anything else than
+/// what lies there before the marker does is not weir's, and stays.
 fn sweep(base: &Dir) {
     let Ok(names) = base.names() else { return };
-    for name in names.flatten() {
+    for name in names.flatten().filter(|name| is_of_weirs_form(name)) {
         let unmarked = || {
             let run = open_run(base, &name)?;
             let is_old = run.metadata()?.modified()?.elapsed().is_ok_and(|age| age > SETTLING);
             let is_unmarked =
                 run.open_file(MARKER, Access::Read).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
             match is_old && is_unmarked {
-                true => take_lock(&run).and_then(|_lock| remove(base, &run, &name, &[])),
+                true => take_lock(&run).and_then(|_lock| remove_unmarked(base, &run, &name)),
                 false => Ok(()),
             }
         };
         let _ = unmarked();
     }
+}
+
+fn remove_unmarked(base: &Dir, run: &Dir, name: &OsStr) -> io::Result<()> {
+    let found: Vec<_> = run.names()?.collect::<Result<_, _>>()?;
+    let is_unfinished = |name: &str| name.starts_with(&format!(".{MARKER}.")) && name.ends_with(".tmp");
+    let is_known = |name: &OsStr| {
+        name.to_str().is_some_and(|name| name == LOCK || name == SOCKETS || is_unfinished(name))
+    };
+    if !found.iter().all(|name| is_known(name)) {
+        return Ok(());
+    }
+    if found.iter().any(|name| name == SOCKETS) {
+        run.remove_dir(SOCKETS)?;
+    }
+    for name in found.iter().filter(|name| *name != SOCKETS) {
+        run.remove_file(name)?;
+    }
+    base.remove_dir(name)
 }
 
 fn open_run(base: &Dir, name: &OsStr) -> io::Result<Dir> {
@@ -390,22 +416,28 @@ mod tests {
     fn folders_of_weirs_that_were_killed_while_they_made_one_go() {
         let here = tempfile::tempdir().unwrap();
         let base = Dir::open(here.path()).unwrap();
-        for name in ["old", "locked", "marked", "young"] {
+        let [old, locked, marked, young] = ["a0-00000000", "a1-11111111", "a2-22222222", "a3-33333333"];
+        // Not weir's: another name, another content.
+        let (named, holds) = ("project", "a4-44444444");
+        for name in [old, locked, marked, young, named, holds] {
             let run = base.make_dir(name, 0o755).unwrap();
             run.make_dir(SOCKETS, 0o700).unwrap();
-            if name == "marked" {
+            if name == holds {
+                std::fs::write(here.path().join(name).join("work"), "of somebody").unwrap();
+            }
+            if name == marked {
                 std::fs::write(here.path().join(name).join(MARKER), "of another version").unwrap();
             }
         }
-        let _lock = take_lock(&base.subdir("locked").unwrap()).unwrap();
-        for name in ["old", "locked", "marked"] {
+        let _lock = take_lock(&base.subdir(locked).unwrap()).unwrap();
+        for name in [old, locked, marked, named, holds] {
             let folder = File::open(here.path().join(name)).unwrap();
             folder.set_modified(std::time::SystemTime::now() - 2 * SETTLING).unwrap();
         }
         sweep(&base);
         let mut left: Vec<_> = base.names().unwrap().map(Result::unwrap).collect();
         left.sort();
-        assert_eq!(left, ["locked", "marked", "young"]);
+        assert_eq!(left, [locked, marked, young, holds, named]);
     }
 
     #[test]

@@ -101,6 +101,8 @@ pub struct Shared {
     pub say: Box<Say>,
     /// Set when statements that still run are cancelled: nothing is tried again, and an error is no failure.
     pub stop: AtomicBool,
+    /// Set when the threads have ended: what comes then tries a lost connection once.
+    pub over: AtomicBool,
     /// Known once the script has said which it takes.
     pub options: OnceLock<Exported>,
 }

@@ -183,7 +183,7 @@ impl ScriptSession {
         self.statements.retain(|_, statement| statement.link != link);
     }
 
-    /// Connects again, until it works or the run ends. The connection's prepared statements are gone then.
+    /// Connects again, until it works or the run has ended. The connection's prepared statements are gone then.
     pub(super) fn reconnect(&mut self, link: usize) -> bool {
         let Some(driver) = self.links.get(&link).map(|old| old.driver) else { return false };
         let [mut pause, last] = PAUSES;
@@ -194,7 +194,7 @@ impl ScriptSession {
                 self.reconnects += 1;
                 return true;
             }
-            if self.is_over() {
+            if self.is_over() || self.shared.over.load(Ordering::Relaxed) {
                 return false;
             }
             std::thread::sleep(pause);

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use mlua::{Function, Lua, Table, Value as LuaValue};
 use weir_sysbench::script::ScriptOption;
@@ -147,6 +148,17 @@ impl State {
     /// Calls a function of the script; one that it does not have is no error.
     pub fn call(&self, function: &str, argument: Option<u32>) -> Result<(), ScriptError> {
         self.protected("call", function, (function, argument)).map(|_| ())
+    }
+
+    /// Calls the script's `done`, after all threads have ended.
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub fn done(&self) -> Result<(), ScriptError> {
+        self.session.borrow().shared.over.store(true, Ordering::Relaxed);
+        let done = self.call("done", None);
+        self.finish();
+        done
     }
 
     /// Whether the script declares this command itself.

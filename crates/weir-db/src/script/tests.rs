@@ -143,6 +143,7 @@ impl Bench {
                 listener.lock().unwrap().push_str(&format!("{}{text}\n", priority.prefix()));
             }),
             stop: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             options: OnceLock::new(),
         });
         if let Ok(state) = State::load(&shared, 0) {

@@ -120,8 +120,13 @@ pub fn sessions(
     // Threads are looked at right after the list was made, so that the two belong together.
     let mut sessions: Vec<ServerSession> =
         rows.iter().filter_map(|row| session(dialect, row, find)).collect();
-    if dialect == Dialect::MySql && !is_mariadb(&version) {
-        follow_leader(&mut sessions);
+    let waits_for_replica = sessions.iter().any(|session| session.wait == Wait::Replica);
+    if dialect == Dialect::MySql && !is_mariadb(&version) && waits_for_replica {
+        let points = connection.query("SHOW GLOBAL VARIABLES LIKE 'rpl\\_semi\\_sync\\_%\\_wait\\_point'");
+        let before_commit = |row: &Row| text(row, 1) == "AFTER_SYNC";
+        if points.unwrap_or_default().iter().any(before_commit) {
+            follow_leader(&mut sessions);
+        }
     }
     let is_queue = sessions.iter().any(|session| session.wait == Wait::Lock);
     if dialect == Dialect::MySql && whose == Whose::OfThisDatabase && is_queue {

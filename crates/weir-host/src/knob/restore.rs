@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_knobs::{Scope, Setting, Value};
+use weir_knobs::{KnobName, Scope, Setting, Value};
 
 use super::entry::{Entry, State, Written};
 use super::journal::{Journal, Sync};
@@ -135,12 +135,21 @@ impl Way<'_> {
     fn go(&mut self, changes: &mut Vec<Written>) {
         let target = |change: &Written| change.target.clone().unwrap_or_else(|| change.old.clone());
         order::sort(self.host, changes, |change| (change.knob.clone(), target(change)));
+        let touched: Vec<Written> = changes.iter().filter(|change| change.touched).cloned().collect();
         changes.retain(|change| self.lead(change).is_err());
         changes.retain(|change| {
             let failed = self.lead(change).err();
             self.failed.extend(failed.as_ref().map(KnobError::to_string));
             failed.is_some()
         });
+        // What the kernel resets when one that failed goes back has its turn again, after that one.
+        let reset: Vec<KnobName> = changes.iter().flat_map(|failed| order::reset_by(&failed.knob)).collect();
+        let is_left = |knob: &KnobName, left: &[Written]| left.iter().any(|change| change.knob == *knob);
+        for change in touched {
+            if reset.contains(&change.knob) && !is_left(&change.knob, changes) {
+                changes.push(change);
+            }
+        }
     }
 
     fn lead(&mut self, change: &Written) -> Result<(), KnobError> {

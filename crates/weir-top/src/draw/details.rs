@@ -41,7 +41,7 @@ pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
         }),
     };
     let lines = lines.unwrap_or_else(|| vec![plain("it is not in this sample".to_string())]);
-    scrolled(&lines, model.scrolled, look, area, buffer);
+    scrolled(&lines, model, look, area, buffer);
 }
 
 fn plain(text: String) -> Line {

@@ -28,5 +28,5 @@ pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     for remark in facts.iter().chain(&model.about.remarks) {
         lines.extend(wrapped(remark, area.width).into_iter().map(|line| vec![(line, look.faint())]));
     }
-    scrolled(&lines, model.scrolled, look, area, buffer);
+    scrolled(&lines, model, look, area, buffer);
 }

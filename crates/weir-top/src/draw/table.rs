@@ -8,6 +8,7 @@ use ratatui_core::style::Style;
 use weir_core::printable;
 
 use super::theme::Look;
+use crate::model::Model;
 
 /// A column.
 #[derive(Debug, Clone, Copy)]
@@ -142,10 +143,13 @@ pub fn more(hidden: usize) -> String {
 /// A line: pieces of text, each with its style.
 pub type Line = Vec<(String, Style)>;
 
-/// Draws lines from the one on that has been scrolled to, and how many of them follow at the lower edge.
-pub fn scrolled(lines: &[Line], first: usize, look: Look, area: Rect, buffer: &mut Buffer) {
+/// Draws lines from the one on that has been scrolled to, and how many of them follow at the lower edge. Notes how far they
+/// can be scrolled.
+pub fn scrolled(lines: &[Line], model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let height = usize::from(area.height);
-    let first = first.min(lines.len().saturating_sub(height));
+    let most = lines.len().saturating_sub(height);
+    model.scrolls.set(most);
+    let first = model.scrolled.min(most);
     for (y, line) in (area.y..area.bottom()).zip(&lines[first..]) {
         let mut x = area.x;
         for (text, style) in line {

@@ -123,7 +123,7 @@ impl Root {
     pub fn install(&self, pieces: &[Piece], brought: &[Piece]) -> anyhow::Result<()> {
         let earlier = self.installed()?;
         let of_path = |path: &Path| -> Vec<&str> {
-            let pieces = earlier.iter().flat_map(|manifest| &manifest.pieces);
+            let pieces = earlier.iter().flat_map(|manifest| manifest.pieces.iter().chain(&manifest.replaced));
             pieces.filter(|piece| piece.path == path).map(|piece| piece.text.as_str()).collect()
         };
         let mut replaced = Vec::new();
@@ -190,8 +190,9 @@ impl Root {
                 continue;
             }
             let path = self.under(&piece.path);
-            let is_ours =
-                |text: &str| manifest.pieces.iter().any(|known| is_of_path(known) && known.text == text);
+            // A package's text is still there where the install was cut short.
+            let known = || manifest.pieces.iter().chain(&manifest.replaced);
+            let is_ours = |text: &str| known().any(|known| is_of_path(known) && known.text == text);
             match self.read(&piece.path)? {
                 None => {}
                 Some(text) if is_ours(&text) => {

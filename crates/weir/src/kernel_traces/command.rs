@@ -9,7 +9,10 @@ use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use weir_io::runner::Stop;
 
-/// After a signal a command gets this long to end by itself.
+/// A command that still runs so long after a signal has not heard of it: one to a group of processes reaches it beside weir,
+/// and heard twice it would end some commands at once, weir's own too.
+const UNHEARD: Duration = Duration::from_secs(5);
+/// After it was told, a command gets this long to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A command that was started.
@@ -53,28 +56,30 @@ impl Beside {
     /// # Errors
     /// When it cannot be waited for or killed.
     pub fn wait(mut self, stop: &Stop) -> anyhow::Result<ExitStatus> {
-        let mut patience = None;
+        let (mut heard, mut told) = (None, None);
         loop {
             if let Some(status) = self.ended().context("cannot wait for the command")? {
                 return Ok(status);
             }
             if let Some(signal) = stop.requested() {
-                let until = *patience.get_or_insert_with(|| {
-                    self.hand_on(signal);
-                    Instant::now() + GRACE
-                });
-                if until < Instant::now() {
-                    self.0.kill().context("cannot end the command")?;
+                let now = Instant::now();
+                if now > *heard.get_or_insert(now) + UNHEARD {
+                    let since = *told.get_or_insert_with(|| {
+                        self.hand_on(signal);
+                        now
+                    });
+                    if now > since + GRACE {
+                        self.0.kill().context("cannot end the command")?;
+                    }
                 }
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Tells the command of a signal that weir had. What a terminal sends on Ctrl-C it has had as well.
+    /// Tells the command of a signal that weir had.
     fn hand_on(&self, signal: u8) {
-        let named = Signal::from_named_raw(signal.into());
-        if let Some(signal) = named.filter(|of| [Signal::HUP, Signal::TERM].contains(of)) {
+        if let Some(signal) = Signal::from_named_raw(signal.into()) {
             // It was there a moment ago, and has not been waited for.
             let _ = kill_process(Pid::from_child(&self.0), signal);
         }

@@ -103,8 +103,13 @@ pub fn follow(request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::R
     let memory = request.log.then(Memory::default);
     let mut watch = Watch { session, analyst, begun: Instant::now(), child, memory };
     let told = watch.run(request, view, stop).and_then(|whole| view.end(&whole, watch.log()));
-    // Whatever became of the trace, the command goes on, and nobody else waits for it.
-    let code = watch.child.map(|child| end(child, stop)).transpose();
+    let child = watch.child.take();
+    // No program stays in the kernel for a command that goes on; and nobody else waits for that one.
+    drop(watch);
+    if let (Err(error), Some(_)) = (&told, &child) {
+        say!("weir: {error}; waits for the command");
+    }
+    let code = child.map(|child| end(child, stop)).transpose();
     told.and(code)
 }
 

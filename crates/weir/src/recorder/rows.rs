@@ -69,7 +69,9 @@ impl Course<'_> {
         }
         let events = std::mem::take(&mut self.events);
         let processes = processes(span, of_processes);
-        let mut of_events = Event::batch(&recorded.events());
+        let given_back = recorded.events();
+        let begin_ms = given_back.iter().map(|event| event.ts_ms).fold(span.ts_ms, i64::min);
+        let mut of_events = Event::batch(&given_back);
         events.iter().for_each(|event| event.put(&mut of_events));
         self.totals.take(&Rows {
             span_ms: span.span_ms,
@@ -89,7 +91,7 @@ impl Course<'_> {
             Counter::batch(&counters),
             of_events,
         ];
-        Interval { begin_ms: span.ts_ms, batches, lost }
+        Interval { begin_ms, batches, lost }
     }
 
     fn counters(&mut self, span: Span, counts: &Counts, recorded: &Recorded) -> Vec<Counter> {

@@ -37,7 +37,7 @@ pub const LOST: &str = "intervals: the disk was too slow or refused them";
 
 /// Rows of an interval.
 pub struct Interval {
-    /// When it began, Unix time, ms.
+    /// No row of it lies before this, Unix time, ms. What was given back is older than the interval.
     pub begin_ms: i64,
     /// Its rows.
     pub batches: Vec<Batch>,

@@ -32,11 +32,13 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
     let mut premises = Premises::enter(servers(&args.connect)?)?;
     let trace = !args.no_trace;
-    let (record, failed) = match script {
+    let (record, ready) = match script {
         Some(path) => {
             premises.refuse_missing()?;
             let own = &args.lua_options;
-            script::measure(&mut premises, &spec, script::Lua { path, own }, command, trace, &stop)?
+            let lua = script::Lua { path, own };
+            let (record, ready) = script::measure(&mut premises, &spec, lua, command, trace, &stop)?;
+            (record, Some(ready))
         }
         None => {
             admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
@@ -45,6 +47,7 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
     };
     let path = save(&record);
     print_for(args.format == Format::Text, &render(&record, path.as_deref(), args.format)?)?;
+    let failed = ready.and_then(|ready| ready.done().err()).map(|error| error.to_string());
     Ok(end(&record, failed.as_deref(), &stop))
 }
 

@@ -5,7 +5,7 @@ use weir_db::runner::run_workload;
 use weir_oltp::OltpSpec;
 use weir_record::Record;
 
-use crate::cmd::sysbench::script;
+use crate::cmd::sysbench::script::{self, Ready};
 use crate::databases::watch::Trace;
 use crate::databases::{Premises, measure_by};
 use crate::failure::Lacking;
@@ -18,8 +18,8 @@ pub struct Lua<'a> {
     pub own: &'a [String],
 }
 
-/// Runs the script in all threads and returns the record, which is not stored yet, and what its `done` said that failed: what
-/// was measured before is whole.
+/// Runs the script in all threads and returns the record, which is not stored yet, and the script, whose `done` is still to
+/// come.
 pub fn measure(
     premises: &mut Premises,
     spec: &OltpSpec,
@@ -27,7 +27,7 @@ pub fn measure(
     command: &[String],
     trace: bool,
     stop: &Stop,
-) -> anyhow::Result<(Record, Option<String>)> {
+) -> anyhow::Result<(Record, Ready)> {
     let ready = script::for_run(lua.path, lua.own, spec, &premises.login.servers)?;
     let events = ready.events.clone();
     let measured = measure_by(premises, command, Trace::of(trace, true), stop, |options, observer| {
@@ -42,6 +42,5 @@ pub fn measure(
                 .to_string();
         return Err(Lacking { what, hint: Some(hint) }.into());
     }
-    let record = measured?;
-    Ok((record, ready.done().err().map(|error| error.to_string())))
+    Ok((measured?, ready))
 }

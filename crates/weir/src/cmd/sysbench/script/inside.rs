@@ -27,9 +27,7 @@ impl Ready {
     /// # Errors
     /// Those of the script.
     pub fn done(&self) -> Result<(), ScriptError> {
-        let done = self.state.call("done", None);
-        self.state.finish();
-        done
+        self.state.done()
     }
 }
 

@@ -6,7 +6,7 @@ mod reports;
 mod run;
 mod servers;
 
-pub use inside::for_run;
+pub use inside::{Ready, for_run};
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -87,6 +87,7 @@ fn shared(
         prepared: database.ps_mode != "disable",
         say,
         stop: AtomicBool::new(false),
+        over: AtomicBool::new(false),
         options: OnceLock::new(),
     }
 }

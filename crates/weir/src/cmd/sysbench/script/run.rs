@@ -112,8 +112,7 @@ fn print(
             if abandoned { record.intervals.last().map_or(0, |last| u64::from(last.in_flight)) } else { 0 };
         reports.print_last(&counts, record.elapsed_ns as f64 / 1e9, &record.threads, stuck);
     }
-    let done = script.state.call("done", None);
-    script.state.finish();
+    let done = script.state.done();
     if script.general.extra {
         let remarks = oltp_extra::blocks(&script.general, &script.database, record);
         reports.log.notice(remarks.trim_end());
