@@ -311,7 +311,8 @@ fn root_what_a_full_disk_refused_is_told_when_it_has_space() {
     let full = bench.run(&[&run[..], &["--duration", "2s"]].concat());
     assert!(full.code == 3 && full.stderr.contains("intervals are not in the archive"), "{full:?}");
     assert!(!full.stderr.contains(", 0 lost"), "{full:?}");
-    assert!(bench.files(".journal").is_empty(), "{:?}", bench.files(""));
+    // A block may have been left for one; not for one an interval.
+    assert!(bench.files(".journal").len() <= 1, "{:?}", bench.files(""));
     let before = bench.intervals();
     let mut next = bench.started(&[], before);
     std::thread::sleep(Duration::from_secs(3));
