@@ -47,6 +47,14 @@ program_of() {
 # is_another PROGRAM : whether it is a copy of weir that stays.
 is_another() { [ -n "$1" ] && [ "$1" != "$installed" ] && [ -x "$1" ]; }
 
+# Another copy that a unit runs, if one does.
+another_copy() {
+  for unit in $units; do
+    program=$(program_of "$unit")
+    if is_another "$program"; then echo "$program"; return; fi
+  done
+}
+
 # told COMMAND… : carries out what undoes something, and says what was undone, left or refused.
 told() {
   told_code=0
@@ -62,13 +70,11 @@ undo_everything() {
   # Who asked for the removal is not to undo anything by himself.
   unset SUDO_USER
   rm -f "$were_running"
-  another=
   for unit in $units; do
     name=${unit#weir-}
     program=$(program_of "$unit")
     if is_another "$program"; then
       echo "weir: $unit stays, it runs $program" >&2
-      another=$program
       continue
     fi
     if command -v systemctl >/dev/null 2>&1; then
@@ -79,6 +85,7 @@ undo_everything() {
   done
   # What ended processes have left behind is nobody's.
   "$weir" knobs rollback --stale >/dev/null 2>&1 || true
+  another=$(another_copy)
   if [ -n "$another" ]; then
     echo "weir: settings stay as they are: \`$another knobs journal\` lists them" >&2
     return 0
