@@ -1,11 +1,38 @@
 //! SIGINT, SIGTERM and SIGHUP ask a run to stop: it keeps what it measured, cleans up and reports.
 
 use std::io;
+use std::process::Child;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use weir_core::stop::Stop;
+
+/// A command that still runs so long after a signal has not heard of it. A terminal's Ctrl-C, and a signal to a group of processes,
+/// reach it beside weir; heard twice, the signal would end some commands at once, weir's own too.
+const UNHEARD: Duration = Duration::from_secs(5);
+
+/// A signal of which a command beside weir may not have heard.
+#[derive(Debug, Default)]
+pub struct Unheard(Option<Instant>);
+
+impl Unheard {
+    /// That signal, once the command has had the time to hear of it by itself.
+    pub fn signal(&mut self, stop: &Stop) -> Option<u8> {
+        let signal = stop.requested()?;
+        (self.0.get_or_insert_with(Instant::now).elapsed() > UNHEARD).then_some(signal)
+    }
+}
+
+/// Tells a command that has not been waited for of a signal.
+pub fn hand_on(child: &Child, signal: i32) {
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // One that has ended since needs it no more.
+        let _ = kill_process(Pid::from_child(child), signal);
+    }
+}
 
 static FIRST: AtomicU8 = AtomicU8::new(0);
 

@@ -6,12 +6,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process};
+use weir_cli::signals::{Unheard, hand_on};
 use weir_io::runner::Stop;
 
-/// A command that still runs so long after a signal has not heard of it: one to a group of processes reaches it beside weir,
-/// and heard twice it would end some commands at once, weir's own too.
-const UNHEARD: Duration = Duration::from_secs(5);
 /// After it was told, a command gets this long to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -56,32 +53,21 @@ impl Beside {
     /// # Errors
     /// When it cannot be waited for or killed.
     pub fn wait(mut self, stop: &Stop) -> anyhow::Result<ExitStatus> {
-        let (mut heard, mut told) = (None, None);
+        let (mut unheard, mut told) = (Unheard::default(), None::<Instant>);
         loop {
             if let Some(status) = self.ended().context("cannot wait for the command")? {
                 return Ok(status);
             }
-            if let Some(signal) = stop.requested() {
-                let now = Instant::now();
-                if now > *heard.get_or_insert(now) + UNHEARD {
-                    let since = *told.get_or_insert_with(|| {
-                        self.hand_on(signal);
-                        now
-                    });
-                    if now > since + GRACE {
-                        self.0.kill().context("cannot end the command")?;
-                    }
+            if let Some(signal) = unheard.signal(stop) {
+                let told = *told.get_or_insert_with(|| {
+                    hand_on(&self.0, signal.into());
+                    Instant::now()
+                });
+                if told.elapsed() > GRACE {
+                    self.0.kill().context("cannot end the command")?;
                 }
             }
             std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Tells the command of a signal that weir had.
-    fn hand_on(&self, signal: u8) {
-        if let Some(signal) = Signal::from_named_raw(signal.into()) {
-            // It was there a moment ago, and has not been waited for.
-            let _ = kill_process(Pid::from_child(&self.0), signal);
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command as Process, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::{Command as Process, ExitStatus};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use weir_cli::signals::stop_on_signals;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use weir_cli::signals::{Unheard, hand_on, stop_on_signals};
 use weir_core::stop::Stop;
 use weir_db::sandbox::{self, Fate, Flavour, Listed, Sandbox, SandboxSpec};
 use weir_report::text::table;
@@ -19,9 +19,6 @@ use crate::output;
 
 /// How often server and command are looked at.
 const POLL: Duration = Duration::from_millis(50);
-/// A command that still runs so long after a signal has not heard of it. A terminal's Ctrl-C, and a signal to a group of processes,
-/// reach it beside weir; heard twice, the signal would end some commands at once, weir's own too.
-const UNHEARD: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
@@ -65,22 +62,20 @@ fn serve(flavour: Flavour, args: &ServerArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-fn interrupted(stop: &Stop) -> Outcome {
-    stop.requested().map_or(Outcome::Done, Outcome::Interrupted)
-}
-
 /// Until the user ends it.
 fn foreground(sandbox: &mut Sandbox, stop: &Stop) -> anyhow::Result<Outcome> {
     output::print(&format!("socket   {}\nclient   {}\n", sandbox.socket().display(), sandbox.client()))?;
     let fate = if sandbox.keeps() { "ends the server and keeps its data" } else { "ends and removes it" };
     say!("weir: {} runs (process {}); Ctrl-C {fate}", sandbox.version(), sandbox.pid().unwrap_or_default());
-    while stop.requested().is_none() {
+    loop {
+        if let Some(signal) = stop.requested() {
+            return Ok(Outcome::Interrupted(signal));
+        }
         if let Some(status) = sandbox.ended()? {
             return Err(gone(sandbox, status));
         }
         std::thread::sleep(POLL);
     }
-    Ok(interrupted(stop))
 }
 
 /// As long as a command runs, whose exit code becomes weir's.
@@ -95,8 +90,7 @@ fn beside(
         let hint = (error.kind() == ErrorKind::NotFound).then(|| "is it installed, and on PATH?".to_string());
         Usage { what: format!("cannot start `{program}`: {error}"), hint }
     })?;
-    let mut unheard_from = None;
-    let mut told = false;
+    let (mut unheard, mut told) = (Unheard::default(), false);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(match (stop.requested(), status.code(), status.signal()) {
@@ -105,25 +99,16 @@ fn beside(
                 (None, None, signal) => Outcome::Code(128 + signal.unwrap_or(0) as u8),
             });
         }
-        if let Some(signal) = stop.requested()
-            && !told
-            && *unheard_from.get_or_insert_with(|| Instant::now() + UNHEARD) < Instant::now()
-        {
-            tell(&child, if signal == 2 { Signal::INT } else { Signal::TERM });
+        if let Some(signal) = unheard.signal(stop).filter(|_| !told) {
+            hand_on(&child, if signal == 2 { SIGINT } else { SIGTERM });
             told = true;
         }
         if let Some(status) = sandbox.ended()? {
-            tell(&child, Signal::TERM);
+            hand_on(&child, SIGTERM);
             child.wait()?;
             return Err(gone(sandbox, status));
         }
         std::thread::sleep(POLL);
-    }
-}
-
-fn tell(child: &Child, signal: Signal) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, signal);
     }
 }
 

@@ -5,9 +5,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
+use weir_cli::signals::hand_on;
 use weir_host::Host;
 
 use crate::cli::guard::exec::Args;
@@ -54,7 +54,7 @@ fn wait(
             progress.clear();
             return Ok(status);
         }
-        signals.pending().filter(|signal| is_to_be_passed(*signal)).for_each(|signal| pass(child, signal));
+        signals.pending().filter(|signal| is_to_be_passed(*signal)).for_each(|signal| hand_on(child, signal));
         if let Some(watch) = watch.as_mut().filter(|_| looked.elapsed() >= LOOK_EVERY) {
             looked = Instant::now();
             let line = watch.sample();
@@ -70,14 +70,6 @@ fn wait(
 /// A terminal sends its own to the command as well.
 fn is_to_be_passed(signal: i32) -> bool {
     !(matches!(signal, SIGINT | SIGQUIT) && std::io::stdin().is_terminal())
-}
-
-fn pass(child: &Child, signal: i32) {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)) {
-        // One that has ended since needs it no more.
-        let _ = kill_process(pid, signal);
-    }
 }
 
 fn outcome(status: ExitStatus) -> Outcome {
