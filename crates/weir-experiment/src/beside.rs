@@ -4,7 +4,7 @@
 use crate::Arm;
 use crate::design::{Design, Observation, Proposal};
 use crate::effects::{EffectJudge, Wanted};
-use crate::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
+use crate::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation, effect_of};
 use crate::measures::Metric;
 use crate::plan::ArmsPlan;
 use crate::schedule::Schedule;
@@ -69,8 +69,7 @@ impl Beside {
 
 /// `93 % (90–95)`.
 fn share(effects: &[Effect], from: usize, to: usize, metric: &Metric) -> Option<String> {
-    let effect = effects.iter().find(|e| e.from == from && e.to == to && e.metric == *metric)?;
-    let ratio = effect.ratio?;
+    let ratio = effect_of(effects, from, to, metric)?.ratio?;
     let [share, low, high] = [ratio.ratio, ratio.low, ratio.high].map(words::percent);
     Some(format!("{share} % ({low}–{high})"))
 }
@@ -104,9 +103,7 @@ impl Design for Beside {
         let measured = judge.metrics();
         pairs.retain(|pair| measured.contains(&pair.metric));
         let effects = judge.effects(&pairs);
-        let of_guard = effects
-            .iter()
-            .find(|e| e.from == FLOODED && e.to == GUARDED && e.metric == Metric::Rate)
+        let of_guard = effect_of(&effects, FLOODED, GUARDED, &Metric::Rate)
             .map_or(Judgement::Unknown, |effect| effect.judgement);
         let why = match of_guard {
             _ if !self.is_guarded() => "nothing was changed",

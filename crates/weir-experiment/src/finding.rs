@@ -112,3 +112,13 @@ pub enum Judgement {
     /// There is no interval.
     Unknown,
 }
+
+/// The comparison of two arms in a figure, where it was made.
+pub(crate) fn effect_of<'a>(
+    effects: &'a [Effect],
+    from: usize,
+    to: usize,
+    metric: &Metric,
+) -> Option<&'a Effect> {
+    effects.iter().find(|e| e.from == from && e.to == to && e.metric == *metric)
+}

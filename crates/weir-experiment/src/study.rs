@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::arm::{Arm, Counted, Workload};
 use crate::design::{Outcome, Phase};
-use crate::finding::{Effect, Finding};
+use crate::finding::{Effect, Finding, effect_of};
 use crate::log::{Experiment, TrialLog};
 use crate::measures::Metric;
 use crate::replay::replay;
@@ -135,7 +135,7 @@ impl Study<'_> {
 
     /// A comparison that was made.
     pub fn effect(&self, from: usize, to: usize, metric: &Metric) -> Option<&Effect> {
-        self.finding.effects.iter().find(|e| e.from == from && e.to == to && e.metric == *metric)
+        effect_of(&self.finding.effects, from, to, metric)
     }
 
     /// The knob that the plan names, else the one of which the arms try most values.

@@ -3,6 +3,7 @@
 use crate::Arm;
 use crate::arm::{Counted, Workload, synced_every};
 use crate::finding::{ArmSummary, Effect, Judgement};
+use crate::goal::{Bases, Goal};
 use crate::measures::Metric;
 use weir_core::stats::bootstrap::{RatioInterval, UNITS_MIN};
 use weir_core::units::{Bytes, limit, significant};
@@ -58,11 +59,6 @@ pub(super) fn figure(metric: &Metric) -> String {
         Metric::Max => "the longest latency".to_string(),
         other => other.to_string(),
     }
-}
-
-/// A value in its unit.
-pub(super) fn value(metric: &Metric, value: f64) -> String {
-    metric.shown(value)
 }
 
 /// A share in percent with as many digits as it is worth: `0.1`, `4`, `93`, `1250`.
@@ -139,6 +135,16 @@ pub(super) fn count(n: usize, what: &str) -> String {
 pub(super) fn spoilt(arm: &ArmSummary) -> Option<String> {
     let of = arm.spoilt + arm.trials;
     (arm.spoilt > 0).then(|| format!("{} of {of} trials were aborted or failed", arm.spoilt))
+}
+
+/// The same of each arm that has any, with its label.
+pub(super) fn spoilt_each(arms: &[ArmSummary]) -> impl Iterator<Item = String> + '_ {
+    arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.label, spoilt(arm)?)))
+}
+
+/// What stands against an arm: a spoilt trial, a bound, a guardrail.
+pub(super) fn against(arm: &ArmSummary, goal: &Goal, bases: &Bases<'_>) -> Vec<String> {
+    spoilt(arm).into_iter().chain(goal.breaches(&arm.values, bases)).collect()
 }
 
 /// What a reader must know of intervals from few repeats.

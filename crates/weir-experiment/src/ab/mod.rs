@@ -261,8 +261,7 @@ impl Ab {
                  reliable intervals"
             ));
         }
-        let spoilt = |arm: &ArmSummary| Some(format!("{}: {}", arm.label, words::spoilt(arm)?));
-        remarks.extend(arms.iter().filter_map(spoilt));
+        remarks.extend(words::spoilt_each(arms));
         let claimed = effects.iter().any(|e| matches!(e.judgement, Judgement::Better | Judgement::Worse));
         if claimed && !self.ranks_agree(judge) {
             let p = wilcoxon::signed_rank(&judge.scores(A, B));

@@ -6,7 +6,7 @@
 use crate::Arm;
 use crate::design::{Design, Observation, Proposal};
 use crate::effects::{EffectJudge, Wanted};
-use crate::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
+use crate::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation, effect_of};
 use crate::goal::Bases;
 use crate::measures::Metric;
 use crate::plan::ArmsPlan;
@@ -76,8 +76,7 @@ impl Ladder {
         let steps: Vec<usize> = (1..self.plan.arms.len()).collect();
         let of_steps: Vec<Judgement> = match self.plan.goal.weights.as_slice() {
             [(metric, _)] => {
-                let of =
-                    |to: &usize| effects.iter().find(|e| e.from == 0 && e.to == *to && e.metric == *metric);
+                let of = |to: &usize| effect_of(effects, 0, *to, metric);
                 steps.iter().map(|to| of(to).map_or(Judgement::Unknown, |effect| effect.judgement)).collect()
             }
             _ => judge.gains(0, &steps).into_iter().map(|(_, judgement)| judgement).collect(),
@@ -85,11 +84,9 @@ impl Ladder {
         std::iter::once(Judgement::NoDifference).chain(of_steps).collect()
     }
 
-    /// What stands against an arm: a spoilt trial, a bound, a guardrail.
     fn breaches(&self, arms: &[ArmSummary], arm: usize) -> Vec<String> {
         let bases = Bases { idle: None, found: Some(&arms[0].values) };
-        let breaches = self.plan.goal.breaches(&arms[arm].values, &bases);
-        words::spoilt(&arms[arm]).into_iter().chain(breaches).collect()
+        words::against(&arms[arm], &self.plan.goal, &bases)
     }
 
     fn answer(

@@ -54,7 +54,7 @@ pub(super) fn cost(from: &ArmSummary, to: &ArmSummary) -> String {
     let worse = |metric: &Metric| {
         let (a, b) = (from.values.get(metric)?, to.values.get(metric)?);
         let lost = if metric.more_is_better() { a / b } else { b / a };
-        let (a, b) = (words::value(metric, *a), words::value(metric, *b));
+        let (a, b) = (metric.shown(*a), metric.shown(*b));
         (lost > 1.0 + COST_MIN).then(|| format!("{} goes from {a} to {b}", words::figure(metric)))
     };
     let figures = [Metric::Rate, Metric::Mean, Metric::P50, Metric::P95, Metric::P99, Metric::Bulk];
@@ -101,11 +101,11 @@ impl Step<'_> {
 
     /// `p95 29.2 ms, worse, +48 % (95 %: …)`.
     fn figure(&self, metric: &Metric) -> Option<String> {
-        let value = words::value(metric, *self.after.values.get(metric)?);
+        let value = metric.shown(*self.after.values.get(metric)?);
         let name = if *metric == Metric::Rate { String::new() } else { format!("{metric} ") };
         let effect = self.effect(metric)?;
         if effect.ratio.is_none() {
-            let before = self.before.values.get(metric).map(|before| words::value(metric, *before));
+            let before = self.before.values.get(metric).map(|before| metric.shown(*before));
             let before = before.map_or(String::new(), |before| format!(", {before} before"));
             return Some(format!("{name}{value}{before} (no interval)"));
         }
@@ -171,7 +171,7 @@ impl Step<'_> {
         Some(format!(
             "{} in flight at {} mean {} each by Little's law; measured on average: {}{}",
             grouped(in_flight),
-            words::value(&Metric::Rate, *rate),
+            Metric::Rate.shown(*rate),
             ms(expected),
             ms(*mean),
             verdict

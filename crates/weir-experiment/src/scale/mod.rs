@@ -77,13 +77,9 @@ impl Scale {
 
     fn remarks(&self, arms: &[ArmSummary], best: usize, fit: Option<(ScalabilityLaw, f64)>) -> Vec<String> {
         let mut remarks = Vec::new();
-        remarks.extend(arms.iter().filter(|arm| arm.spoilt > 0).map(|arm| {
-            format!(
-                "With {} {} of {} trials were aborted or failed: it is not among those that do most.",
-                arm.label,
-                arm.spoilt,
-                arm.spoilt + arm.trials
-            )
+        remarks.extend(arms.iter().filter_map(|arm| {
+            let spoilt = words::spoilt(arm)?;
+            Some(format!("With {} {spoilt}: it is not among those that do most.", arm.label))
         }));
         remarks.extend(self.superlinear(arms));
         remarks.push(law_in_words(fit));

@@ -2,7 +2,7 @@
 
 use super::SweepPlan;
 use crate::effects::EffectJudge;
-use crate::finding::{ArmSummary, Effect, Judgement, Recommendation};
+use crate::finding::{ArmSummary, Effect, Judgement, Recommendation, effect_of};
 use crate::goal::{Base, Bases, Limit};
 use crate::measures::Metric;
 use crate::schedule::Schedule;
@@ -53,11 +53,8 @@ impl Answer<'_> {
         Bases { idle, found: Some(&self.arms[self.found].values) }
     }
 
-    /// What stands against an arm: a spoilt trial, a bound, a guardrail.
     fn breaches(&self, arm: usize) -> Vec<String> {
-        let summary = &self.arms[arm];
-        let breaches = self.plan.goal.breaches(&summary.values, &self.bases());
-        words::spoilt(summary).into_iter().chain(breaches).collect()
+        words::against(&self.arms[arm], &self.plan.goal, &self.bases())
     }
 
     fn score(&self, arm: usize) -> Option<f64> {
@@ -120,7 +117,7 @@ impl Answer<'_> {
     }
 
     fn effect(&self, from: usize, to: usize, metric: &Metric) -> Option<&Effect> {
-        self.effects.iter().find(|e| e.from == from && e.to == to && e.metric == *metric)
+        effect_of(&self.effects, from, to, metric)
     }
 
     fn change(&self, arm: usize) -> (String, Recommendation) {
@@ -151,7 +148,7 @@ impl Answer<'_> {
             _ => {
                 let value = |arm: usize| {
                     let value = self.arms[arm].values.get(&self.axis);
-                    value.map_or("an unknown value".to_string(), |value| words::value(&self.axis, *value))
+                    value.map_or("an unknown value".to_string(), |value| self.axis.shown(*value))
                 };
                 let effect = self
                     .effect(self.found, arm, &self.axis)
@@ -254,8 +251,7 @@ impl Answer<'_> {
                 "one repeat does not show how much trials differ, so there are no intervals".to_string(),
             );
         }
-        let spoilt = |arm: &ArmSummary| Some(format!("{}: {}", arm.label, words::spoilt(arm)?));
-        remarks.extend(self.arms.iter().filter_map(spoilt));
+        remarks.extend(words::spoilt_each(&self.arms));
         if let Some(knee) = knee {
             remarks.push(format!("the curve bends at {}", words::arm(&self.plan.arms[knee])));
         }
