@@ -87,6 +87,12 @@ impl std::fmt::Display for DeviceNumber {
 }
 
 impl DeviceNumber {
+    /// `8:1` as the kernel writes it in many files.
+    pub fn parse(text: &str) -> Option<DeviceNumber> {
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+
     /// Numbers without a driver: file systems that stand on no single block device (btrfs, NFS, tmpfs, overlay).
     pub fn is_anonymous(self) -> bool {
         self.major == 0

@@ -4,7 +4,6 @@ use weir_core::target::{DeviceNumber, Layer, LayerKind, Queue};
 use weir_core::units::SECTOR_BYTES;
 
 use crate::error::HostError;
-use crate::mounts::device_number;
 use crate::tree::Tree;
 
 /// The kernel's name of a device number.
@@ -27,7 +26,7 @@ pub(crate) fn name_of_path(tree: &Tree, path: &str) -> Option<String> {
 /// The device's number.
 pub(crate) fn number_of(tree: &Tree, name: &str) -> Result<DeviceNumber, HostError> {
     tree.parsed(&format!("/sys/class/block/{name}/dev"), |text| {
-        device_number(text).ok_or_else(|| crate::error::BadLine::new(1, "major:minor", text.trim()))
+        DeviceNumber::parse(text).ok_or_else(|| crate::error::BadLine::new(1, "major:minor", text.trim()))
     })
 }
 

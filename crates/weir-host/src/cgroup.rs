@@ -7,7 +7,7 @@ use weir_core::target::{Cgroup, DeviceNumber, Layer, Throttle};
 
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
-use crate::mounts::{self, Mount, device_number};
+use crate::mounts::{self, Mount};
 use crate::tree::{Tree, noted};
 
 /// Files that limit something, by hierarchy. The v1 throttles are read apart, because they are per device.
@@ -234,7 +234,7 @@ pub(crate) fn parse_device_limits(text: &str, key: &str) -> Result<DeviceLimits,
     for (index, line) in text.lines().enumerate() {
         let bad = |found: &str| BadLine::new(index + 1, "MAJOR:MINOR and limits", found);
         let mut words = line.split_whitespace();
-        let number = words.next().and_then(device_number).ok_or_else(|| bad(line))?;
+        let number = words.next().and_then(DeviceNumber::parse).ok_or_else(|| bad(line))?;
         let mut limits = BTreeMap::new();
         for word in words {
             let (name, value) = word.split_once('=').unwrap_or((key, word));

@@ -79,7 +79,8 @@ fn parse_line(number: usize, line: &str) -> Result<Mount, BadLine> {
     };
     Ok(Mount {
         id: fields[0].parse().map_err(|_| BadLine::new(number, "the id of a mount", fields[0]))?,
-        number: device_number(fields[2]).ok_or_else(|| BadLine::new(number, "major:minor", fields[2]))?,
+        number: DeviceNumber::parse(fields[2])
+            .ok_or_else(|| BadLine::new(number, "major:minor", fields[2]))?,
         root: unescape(fields[3]),
         mount_point: unescape(fields[4]),
         mount_options: options(fields[5]),
@@ -87,12 +88,6 @@ fn parse_line(number: usize, line: &str) -> Result<Mount, BadLine> {
         source: unescape(source),
         super_options: options(super_options),
     })
-}
-
-/// `8:1` as the kernel writes it in many files.
-pub(crate) fn device_number(text: &str) -> Option<DeviceNumber> {
-    let (major, minor) = text.trim().split_once(':')?;
-    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
 fn options(field: &str) -> Vec<String> {

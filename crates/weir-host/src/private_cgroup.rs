@@ -11,7 +11,6 @@ use crate::cgroup::{self, folders};
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
 use crate::io_cgroup::IoCgroup;
-use crate::mounts::device_number;
 use crate::psi;
 
 /// Files in which a cgroup below has a limit of its own.
@@ -229,7 +228,7 @@ fn parse_io(text: &str) -> Result<(CgroupWrites, u64), BadLine> {
     for (index, line) in text.lines().enumerate() {
         let bad = || BadLine::new(index + 1, "MAJOR:MINOR KEY=VALUE…", line);
         let mut words = line.split_whitespace();
-        let number = words.next().and_then(device_number).ok_or_else(bad)?;
+        let number = words.next().and_then(DeviceNumber::parse).ok_or_else(bad)?;
         for (key, value) in words.filter_map(|word| word.split_once('=')) {
             let value: u64 = value.parse().map_err(|_| bad())?;
             match key {

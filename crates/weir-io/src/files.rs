@@ -84,7 +84,7 @@ fn existing(job: &Job, path: &Path, size: Bytes) -> Result<Prepared, IoError> {
         ))
         .hint("give a smaller --size, or leave it out to use all of it"));
     }
-    let used = if size.0 == 0 { bytes } else { size.0 };
+    let used = job.target.used_of(bytes);
     if used < job.block.largest() {
         return Err(IoError::usage(format!(
             "{} has {}, less than one block of {}",

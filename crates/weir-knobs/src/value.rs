@@ -48,6 +48,14 @@ pub enum BadSetting {
 }
 
 impl Value {
+    /// Without the prefix of a pair.
+    pub fn written(&self) -> String {
+        match self {
+            Value::Bytes(number) | Value::Ratio(number) => number.to_string(),
+            other => other.to_string(),
+        }
+    }
+
     /// The number in it, if it is one.
     pub fn number(&self) -> Option<i64> {
         match self {
@@ -136,10 +144,7 @@ impl Setting {
 
     /// The value without the pair's prefix.
     pub fn written_value(&self) -> String {
-        match &self.value {
-            Value::Bytes(number) | Value::Ratio(number) => number.to_string(),
-            other => other.to_string(),
-        }
+        self.value.written()
     }
 }
 

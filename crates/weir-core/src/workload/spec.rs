@@ -139,6 +139,14 @@ impl Target {
             Target::Null { .. } => Path::new("."),
         }
     }
+
+    /// How many bytes of a file or device that has so many are used.
+    pub fn used_of(&self, bytes: u64) -> u64 {
+        match self {
+            Target::File { size, .. } | Target::Device { size, .. } if size.0 > 0 => bytes.min(size.0),
+            _ => bytes,
+        }
+    }
 }
 
 impl Default for Target {

@@ -171,12 +171,9 @@ impl Entry {
         Ok(boot_id(tree)? != self.boot_id)
     }
 
-    /// Whether nothing of it is in force any more: it is of another boot, and no server has any of it.
-    ///
-    /// # Errors
-    /// As [`Entry::is_of_another_boot`].
-    pub fn is_void(&self, tree: &Tree) -> Result<bool, HostError> {
-        Ok(self.is_of_another_boot(tree)? && !self.changes.iter().any(|change| change.knob.is_of_server()))
+    /// Whether another boot leaves any of it in force: servers keep their variables.
+    pub fn outlives_boot(&self) -> bool {
+        self.changes.iter().any(|change| change.knob.is_of_server())
     }
 
     /// Whether nobody answers for it any more, so that whoever sees it restores it.
@@ -184,9 +181,10 @@ impl Entry {
     /// # Errors
     /// As [`Entry::is_of_another_boot`].
     pub fn is_abandoned(&self, tree: &Tree) -> Result<bool, HostError> {
+        let is_past = self.is_of_another_boot(tree)?;
         // No clock of this boot says when a time of another one ends, and no guardian waits for it.
-        let now_ns = if self.is_of_another_boot(tree)? { u64::MAX } else { boot_clock_ns() };
-        Ok(self.is_void(tree)? || self.is_stale(self.is_alive(tree), now_ns))
+        let now_ns = if is_past { u64::MAX } else { boot_clock_ns() };
+        Ok(is_past && !self.outlives_boot() || self.is_stale(self.is_alive(tree), now_ns))
     }
 
     /// The same of an entry of this boot. `owner_alive` tells of the process that made it.

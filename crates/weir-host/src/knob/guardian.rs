@@ -101,10 +101,7 @@ impl Drop for Guardian {
 /// first three descriptors: what the guarded process has inherited, such as the lock of a script, must not stay held for
 /// as long as a change may wait for confirmation.
 fn come_away() -> io::Result<()> {
-    // SAFETY: takes nothing, and touches no memory.
-    if unsafe { libc::setsid() } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    rustix::process::setsid()?;
     // The pipe by which std hears of a failed exec stays until then.
     weir_fs::close_at_exec(3)
 }

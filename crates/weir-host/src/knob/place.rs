@@ -16,7 +16,6 @@ use crate::block;
 use crate::cgroup;
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
-use crate::mounts::device_number;
 use crate::tree::Tree;
 
 /// What lifts a limit of cgroup version 1, of which the kernel then has no line.
@@ -104,8 +103,7 @@ impl Place {
             (Place::Keyed { device, key, .. }, value) => format!("{device} {key}={value}"),
             (Place::Line { device, .. }, value) => format!("{device} {}", value.number().unwrap_or(NO_LIMIT)),
             (Place::Default(_), value) => format!("default {value}"),
-            (_, Value::Bytes(number) | Value::Ratio(number)) => number.to_string(),
-            (_, value) => value.to_string(),
+            (_, value) => value.written(),
         }
     }
 
@@ -249,7 +247,7 @@ fn in_cgroup(tree: &Tree, knob: &KnobName, path: &str) -> Result<Place, HostErro
         (None, _) if knob.setting == "io.weight" => Ok(Place::Default(file)),
         (None, _) => Ok(Place::Whole(file)),
         (Some(device), key) => {
-            let device = match device_number(device) {
+            let device = match DeviceNumber::parse(device) {
                 Some(number) => number,
                 None => block::number_of(tree, device)?,
             };
@@ -306,7 +304,7 @@ pub(crate) fn parse_keyed(text: &str, device: DeviceNumber, key: &str) -> Result
     for (index, line) in text.lines().enumerate() {
         let bad = || BadLine::new(index + 1, "MAJOR:MINOR KEY=VALUE…", line);
         let mut words = line.split_whitespace();
-        if words.next().and_then(device_number).ok_or_else(bad)? != device {
+        if words.next().and_then(DeviceNumber::parse).ok_or_else(bad)? != device {
             continue;
         }
         let values = words.map(|word| word.split_once('=').ok_or_else(bad)).collect::<Result<Vec<_>, _>>()?;

@@ -43,7 +43,7 @@ pub(super) fn with_lock(
     let mut way = Way { host, said: Vec::new(), failed: Vec::new() };
     let mut state = entry.state;
     if entry.is_of_another_boot(&host.tree)? {
-        if entry.is_void(&host.tree)? {
+        if !entry.outlives_boot() {
             way.said.push(
                 "the settings in the journal belong to an earlier boot; nothing to restore".to_string(),
             );
@@ -135,21 +135,19 @@ impl Way<'_> {
     fn go(&mut self, changes: &mut Vec<Written>) {
         let target = |change: &Written| change.target.clone().unwrap_or_else(|| change.old.clone());
         order::sort(self.host, changes, |change| (change.knob.clone(), target(change)));
-        let touched: Vec<Written> = changes.iter().filter(|change| change.touched).cloned().collect();
-        changes.retain(|change| self.lead(change).is_err());
-        changes.retain(|change| {
-            let failed = self.lead(change).err();
-            self.failed.extend(failed.as_ref().map(KnobError::to_string));
-            failed.is_some()
-        });
-        // What the kernel resets when one that failed goes back has its turn again, after that one.
-        let reset: Vec<KnobName> = changes.iter().flat_map(|failed| order::reset_by(&failed.knob)).collect();
-        let is_left = |knob: &KnobName, left: &[Written]| left.iter().any(|change| change.knob == *knob);
-        for change in touched {
-            if reset.contains(&change.knob) && !is_left(&change.knob, changes) {
-                changes.push(change);
+        let refused: Vec<&Written> = changes.iter().filter(|change| self.lead(change).is_err()).collect();
+        let mut left: Vec<KnobName> = Vec::new();
+        for change in refused {
+            if let Err(error) = self.lead(change) {
+                self.failed.push(error.to_string());
+                left.push(change.knob.clone());
             }
         }
+        // What the kernel resets when one that failed goes back has its turn again, after that one.
+        let reset: Vec<KnobName> = left.iter().flat_map(order::reset_by).collect();
+        changes
+            .retain(|change| left.contains(&change.knob) || change.touched && reset.contains(&change.knob));
+        changes.sort_by_key(|change| !left.contains(&change.knob));
     }
 
     fn lead(&mut self, change: &Written) -> Result<(), KnobError> {

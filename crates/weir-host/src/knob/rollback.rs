@@ -124,7 +124,7 @@ pub(super) fn listed(host: &Host, file: PathBuf, entry: &Entry) -> Listed {
     let tree = &host.tree;
     let (alive, now_ns) = (entry.is_alive(tree), boot_clock_ns());
     let is_past = entry.is_of_another_boot(tree).unwrap_or(false);
-    let is_void = entry.is_void(tree).unwrap_or(false);
+    let is_void = is_past && !entry.outlives_boot();
     let until = match entry.hold {
         _ if is_void => Until::Void,
         _ if entry.is_abandoned(tree).unwrap_or(false) => Until::Stale,
@@ -159,9 +159,7 @@ fn became(change: &Written) -> Became {
 /// Takes changes back, from the journal alone. Changes of a running weir are left to it; values that somebody
 /// else has changed since are left alone.
 pub fn rollback(host: &Host, journal: &Journal, which: Which) -> LedBack {
-    let (entries, failed) = all(&host.tree, journal);
-    let failed = failed.into_iter().map(|error| set_aside(host, journal, error)).collect();
-    let mut done = LedBack { said: Vec::new(), failed };
+    let (entries, mut done) = to_restore(host, journal);
     // Knobs of newer changes that stay: what lies beneath them must not be pulled out.
     let mut covered: Vec<KnobName> = Vec::new();
     for (file, entry) in entries {
@@ -249,9 +247,7 @@ pub fn recover_stale(host: &Host, journal: &Journal) -> Vec<String> {
 
 /// The same for one who has to know what could not be restored.
 pub fn recover(host: &Host, journal: &Journal) -> LedBack {
-    let (entries, failed) = all(&host.tree, journal);
-    let failed = failed.into_iter().map(|error| set_aside(host, journal, error)).collect();
-    let mut done = LedBack { said: Vec::new(), failed };
+    let (entries, mut done) = to_restore(host, journal);
     // Where the kernel does not say which boot this is, the restoration fails and says so.
     let is_abandoned = |entry: &Entry| entry.is_abandoned(&host.tree).unwrap_or(true);
     for (file, entry) in entries.iter().filter(|(_, entry)| is_abandoned(entry)) {
@@ -263,6 +259,13 @@ pub fn recover(host: &Host, journal: &Journal) -> LedBack {
         done.add(restore::from_file(host, journal, file, is_abandoned));
     }
     done
+}
+
+/// The entries, newest first, for one who restores them; what is damaged is put out of the way.
+fn to_restore(host: &Host, journal: &Journal) -> (Vec<Read>, LedBack) {
+    let (entries, failed) = all(&host.tree, journal);
+    let failed = failed.into_iter().map(|error| set_aside(host, journal, error)).collect();
+    (entries, LedBack { said: Vec::new(), failed })
 }
 
 /// Puts a damaged file out of the way, so that it is told of once.

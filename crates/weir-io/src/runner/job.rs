@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use weir_core::result::record::{EngineRecord, VerifyRecord};
 use weir_core::stats::Histogram;
 use weir_core::workload::Job;
-use weir_core::workload::spec::{EngineKind, Target};
+use weir_core::workload::spec::EngineKind;
 
 use super::seen::Seen;
 use super::{JobPlan, RunOptions};
@@ -50,14 +50,6 @@ pub struct RunningJob {
     done: Receiver<ThreadEnd>,
 }
 
-/// How far into each of its files a job goes at most.
-fn most_bytes(job: &Job) -> u64 {
-    match &job.target {
-        Target::File { size, .. } | Target::Device { size, .. } if size.0 > 0 => size.0,
-        _ => u64::MAX,
-    }
-}
-
 /// What a thread says when it has ended.
 #[derive(Debug, Default)]
 pub struct ThreadEnd {
@@ -79,7 +71,7 @@ impl RunningJob {
         let file_bytes = files
             .iter()
             .zip(&places)
-            .map(|(opened, place)| Ok(file::size_bytes(opened, place.path())?.min(most_bytes(&job))))
+            .map(|(opened, place)| Ok(job.target.used_of(file::size_bytes(opened, place.path())?)))
             .collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             source: Mutex::new(source),

@@ -147,7 +147,7 @@ pub(crate) fn file_systems_of(tgid: u32) -> HashMap<u64, DeviceNumber> {
 fn numbers_of_mounts(text: &str) -> HashMap<u64, DeviceNumber> {
     let of_line = |line: &str| {
         let mut words = line.split_ascii_whitespace();
-        Some((words.next()?.parse().ok()?, number_of(words.nth(1)?)?))
+        Some((words.next()?.parse().ok()?, DeviceNumber::parse(words.nth(1)?)?))
     };
     text.lines().filter_map(of_line).collect()
 }
@@ -170,13 +170,7 @@ fn slaves(device: DeviceNumber) -> Vec<DeviceNumber> {
 
 fn number_in(folder: &Path) -> Option<DeviceNumber> {
     let text = fs::read_to_string(folder.join("dev")).ok()?;
-    number_of(text.trim())
-}
-
-/// `8:1`.
-fn number_of(text: &str) -> Option<DeviceNumber> {
-    let (major, minor) = text.split_once(':')?;
-    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    DeviceNumber::parse(&text)
 }
 
 /// Files with numbers for names, found as they are asked for: a process may have a million open.

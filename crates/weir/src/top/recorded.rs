@@ -182,10 +182,7 @@ impl Recorded {
         let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
         let said =
             if is_name { std::fs::read_to_string(format!("/sys/class/block/{name}/dev")).ok() } else { None };
-        let said = said.and_then(|said| {
-            let (major, minor) = said.trim().split_once(':')?;
-            Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
-        });
+        let said = said.and_then(|said| DeviceNumber::parse(&said));
         let minor = self.numbers.len() as u32;
         let number = said.unwrap_or(DeviceNumber { major: UNKNOWN_MAJOR, minor });
         self.numbers.insert(name.to_string(), number);

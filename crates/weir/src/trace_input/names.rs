@@ -70,9 +70,7 @@ fn is_of_this_boot(item: &Item, root: &Path) -> bool {
 /// All block devices of this machine.
 fn names_here(root: &Path) -> Vec<(DeviceNumber, String)> {
     let named = |entry: fs::DirEntry| {
-        let number = entry.file_name().into_string().ok()?;
-        let (major, minor) = number.split_once(':')?;
-        let device = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
+        let device = DeviceNumber::parse(entry.file_name().to_str()?)?;
         Some((device, fs::read_link(entry.path()).ok()?.file_name()?.to_str()?.to_string()))
     };
     let folder = fs::read_dir(root.join("sys/dev/block"));
