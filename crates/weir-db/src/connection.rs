@@ -111,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// Runs a statement given as text and returns its rows.
+    /// Runs a statement given as text and returns what it did, and its rows.
     pub fn run_rows(&mut self, sql: &str) -> Result<(Done, Vec<Row>), DbError> {
         match self {
             Connection::MySql(it) => it.run_rows(sql),

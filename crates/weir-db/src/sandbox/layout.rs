@@ -19,7 +19,7 @@ const IDENTITY: &str = "weir-sandbox.json";
 const DATA: &str = "data";
 const TEMPORARY: &str = "tmp";
 const LOG: &str = "server.log";
-pub(super) const LOCK: &str = "lock";
+const LOCK: &str = "lock";
 
 /// Such files are small.
 const IDENTITY_MOST: u64 = 64 << 10;
@@ -288,8 +288,13 @@ pub(super) fn is_locked(dir: &Dir) -> bool {
 
 /// A lock, which alone is a sandbox that is being made, or one that never was; or what a weir that was killed left of an identity.
 fn is_no_content(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name == LOCK || name.starts_with(&format!(".{IDENTITY}.")) && name.ends_with(".tmp")
+    is_lock_or_draft(name, IDENTITY)
+}
+
+/// A lock, or what a weir that was killed left of a file `of` that it was about to write.
+pub(super) fn is_lock_or_draft(name: &OsStr, of: &str) -> bool {
+    let is_draft = |name: &str| name.starts_with(&format!(".{of}.")) && name.ends_with(".tmp");
+    name.to_str().is_some_and(|name| name == LOCK || is_draft(name))
 }
 
 /// Removes a file, or a folder with all that is in it but folders of other accounts: the server may have let others write
@@ -414,7 +419,7 @@ fn copy_file(source: &mut File, target: &mut File) -> io::Result<()> {
     }
 }
 
-/// The same with a folder and what is in it. A link that a process of the account made meanwhile shows in the descriptor.
+/// Closes a folder and what is in it to all but its accounts, and hands it over where an account is named. A link that a process of the account made meanwhile shows in the descriptor.
 fn hand_over(folder: &Dir, owners: &[u32], to: Option<Account>, depth: u32) -> io::Result<()> {
     close(folder, owners, depth)?;
     let give = |fd: BorrowedFd<'_>| to.map_or(Ok(()), |account| account.give(fd));

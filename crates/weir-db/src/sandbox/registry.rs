@@ -20,7 +20,7 @@ use weir_fs::{Access, Dir};
 use super::SandboxError;
 use super::account::Account;
 use super::identity::Identity;
-use super::layout::{LOCK, is_locked, take_lock};
+use super::layout::{is_lock_or_draft, is_locked, take_lock};
 use crate::throwaway::{MARKER, SOCKETS};
 
 /// A marker is small.
@@ -308,11 +308,7 @@ fn sweep(base: &Dir) {
 
 fn remove_unmarked(base: &Dir, run: &Dir, name: &OsStr) -> io::Result<()> {
     let found: Vec<_> = run.names()?.collect::<Result<_, _>>()?;
-    let is_unfinished = |name: &str| name.starts_with(&format!(".{MARKER}.")) && name.ends_with(".tmp");
-    let is_known = |name: &OsStr| {
-        name.to_str().is_some_and(|name| name == LOCK || name == SOCKETS || is_unfinished(name))
-    };
-    if !found.iter().all(|name| is_known(name)) {
+    if !found.iter().all(|name| name == SOCKETS || is_lock_or_draft(name, MARKER)) {
         return Ok(());
     }
     if found.iter().any(|name| name == SOCKETS) {

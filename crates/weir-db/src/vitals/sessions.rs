@@ -120,13 +120,12 @@ pub fn sessions(
     // Threads are looked at right after the list was made, so that the two belong together.
     let mut sessions: Vec<ServerSession> =
         rows.iter().filter_map(|row| session(dialect, row, find)).collect();
-    let waits_for_replica = sessions.iter().any(|session| session.wait == Wait::Replica);
-    if dialect == Dialect::MySql && !is_mariadb(&version) && waits_for_replica {
-        let points = connection.query("SHOW GLOBAL VARIABLES LIKE 'rpl\\_semi\\_sync\\_%\\_wait\\_point'");
-        let before_commit = |row: &Row| text(row, 1) == "AFTER_SYNC";
-        if points.unwrap_or_default().iter().any(before_commit) {
-            follow_leader(&mut sessions);
-        }
+    if dialect == Dialect::MySql && !is_mariadb(&version) {
+        follow_leader(&mut sessions, || {
+            let points =
+                connection.query("SHOW GLOBAL VARIABLES LIKE 'rpl\\_semi\\_sync\\_%\\_wait\\_point'");
+            points.unwrap_or_default().iter().any(|row| text(row, 1) == "AFTER_SYNC")
+        });
     }
     let is_queue = sessions.iter().any(|session| session.wait == Wait::Lock);
     if dialect == Dialect::MySql && whose == Whose::OfThisDatabase && is_queue {
@@ -142,8 +141,8 @@ pub fn sessions(
 /// In MySQL the leader of a group alone waits for the replica, before the group commits (`rpl_semi_sync_source_wait_point`,
 /// AFTER_SYNC by default), and no other group commits meanwhile: the state of followers and of those behind is that of
 /// a commit. MariaDB's sessions wait one by one, after their commits.
-fn follow_leader(sessions: &mut [ServerSession]) {
-    if sessions.iter().any(|session| session.wait == Wait::Replica) {
+fn follow_leader(sessions: &mut [ServerSession], waits_before_commit: impl FnOnce() -> bool) {
+    if sessions.iter().any(|session| session.wait == Wait::Replica) && waits_before_commit() {
         let follows = |session: &&mut ServerSession| {
             session.wait == Wait::Commit && matches!(session.off_cpu, None | Some(OffCpu::Futex))
         };
@@ -273,7 +272,7 @@ mod tests {
             let rows = states.map(row);
             let mut sessions: Vec<ServerSession> =
                 rows.iter().filter_map(|row| session(Dialect::MySql, row, &mut find)).collect();
-            follow_leader(&mut sessions);
+            follow_leader(&mut sessions, || true);
             sessions.iter().map(|session| session.wait).collect::<Vec<_>>()
         };
         assert_eq!(waits(commit), [Wait::Commit, Wait::Commit, Wait::Commit, Wait::Latch]);

@@ -86,11 +86,16 @@ pub fn is_on(value: &str) -> Option<bool> {
     }
 }
 
+/// `5min` as 5 and `min`.
+fn number_and_unit(value: &str) -> Option<(u64, &str)> {
+    let unit = value.trim_start_matches(|c: char| c.is_ascii_digit());
+    Some((value[..value.len() - unit.len()].parse().ok()?, unit))
+}
+
 /// A size as a server prints it: MySQL in bytes, PostgreSQL as `16384kB`, `128MB`, `1GB`.
 pub fn bytes(value: &str) -> Option<u64> {
-    let digits = value.len() - value.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let number: u64 = value[..digits].parse().ok()?;
-    let shift = match &value[digits..] {
+    let (number, unit) = number_and_unit(value)?;
+    let shift = match unit {
         "" | "B" => 0,
         "kB" => 10,
         "MB" => 20,
@@ -103,16 +108,15 @@ pub fn bytes(value: &str) -> Option<u64> {
 
 /// A time as PostgreSQL prints it, `30s`, `5min`, `1h`, in seconds.
 pub fn seconds(value: &str) -> Option<u64> {
-    let digits = value.len() - value.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let number: u64 = value[..digits].parse().ok()?;
-    let unit = match &value[digits..] {
+    let (number, unit) = number_and_unit(value)?;
+    let factor = match unit {
         "s" => 1,
         "min" => 60,
         "h" => 3600,
         "d" => 86_400,
         _ => return None,
     };
-    number.checked_mul(unit)
+    number.checked_mul(factor)
 }
 
 #[cfg(test)]

@@ -55,6 +55,14 @@ pub struct Manifest {
     replaced: Vec<Piece>,
 }
 
+impl Manifest {
+    /// Texts by which a file is known: weir's, a newer one that is to replace it, and a package's that comes back.
+    fn texts_of<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a str> {
+        let pieces = self.pieces.iter().chain(&self.replaced).filter(move |piece| piece.path == path);
+        pieces.map(|piece| piece.text.as_str())
+    }
+}
+
 /// What an uninstall did.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Removed {
@@ -122,14 +130,10 @@ impl Root {
     /// cannot be written: what was written until then is in the manifest.
     pub fn install(&self, pieces: &[Piece], brought: &[Piece]) -> anyhow::Result<()> {
         let earlier = self.installed()?;
-        let of_path = |path: &Path| -> Vec<&str> {
-            let pieces = earlier.iter().flat_map(|manifest| manifest.pieces.iter().chain(&manifest.replaced));
-            pieces.filter(|piece| piece.path == path).map(|piece| piece.text.as_str()).collect()
-        };
         let mut replaced = Vec::new();
         for piece in pieces {
             let there = self.read(&piece.path)?;
-            let was = of_path(&piece.path);
+            let was: Vec<&str> = earlier.iter().flat_map(|manifest| manifest.texts_of(&piece.path)).collect();
             let ours = |text: &str| text == piece.text || was.contains(&text);
             let is_there = |known: &&Piece| known.path == piece.path && there.as_deref() == Some(&known.text);
             if was.is_empty()
@@ -191,8 +195,7 @@ impl Root {
             }
             let path = self.under(&piece.path);
             // A package's text is still there where the install was cut short.
-            let known = || manifest.pieces.iter().chain(&manifest.replaced);
-            let is_ours = |text: &str| known().any(|known| is_of_path(known) && known.text == text);
+            let is_ours = |text: &str| manifest.texts_of(&piece.path).any(|known| known == text);
             match self.read(&piece.path)? {
                 None => {}
                 Some(text) if is_ours(&text) => {

@@ -271,7 +271,7 @@ fn lost_of(snapshot: &Snapshot) -> u64 {
     losses.cells + losses.skipped + losses.unseen + losses.bios
 }
 
-fn lost_event(span: Span, what: &str, count: u64) -> Event {
+pub(super) fn lost_event(span: Span, what: &str, count: u64) -> Event {
     Event {
         ts_ms: span.ts_ms,
         kind: "lost".to_string(),

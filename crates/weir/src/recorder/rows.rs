@@ -11,7 +11,7 @@ use weir_core::target::DeviceNumber;
 use weir_host::{Counts, own_cpu_ns, own_memory_bytes};
 
 use super::course::Course;
-use super::kernel::Seen;
+use super::kernel::{Seen, lost_event};
 use super::knob_values::{knobs, makes};
 use super::writer::{Interval, LOST, Recorded};
 use crate::clock::Moment;
@@ -60,12 +60,7 @@ impl Course<'_> {
         (self.counts, self.moved, self.begun, self.begun_ms) = (counts, moved, now, now_ms);
         let lost = recorded.untold();
         if lost > 0 {
-            self.events.push(Event {
-                ts_ms: span.ts_ms,
-                kind: "lost".to_string(),
-                detail: serde_json::json!({ "what": LOST, "count": lost }).to_string(),
-                ..Event::default()
-            });
+            self.events.push(lost_event(span, LOST, lost));
         }
         let events = std::mem::take(&mut self.events);
         let processes = processes(span, of_processes);
