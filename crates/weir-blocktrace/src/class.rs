@@ -40,6 +40,11 @@ impl Class {
         Class::Passthrough,
     ];
 
+    /// In words.
+    pub fn words(self) -> String {
+        self.name().replace('_', " ")
+    }
+
     /// As in JSON.
     pub fn name(self) -> &'static str {
         match self {

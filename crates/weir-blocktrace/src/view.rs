@@ -237,6 +237,11 @@ impl DeviceFrame {
         self.row(Class::All).or(self.rows.first()).and_then(|row| row.total)
     }
 
+    /// The 99th percentile of all its I/Os, or the mean where there is none, ns; absent without I/O.
+    pub fn tail_ns(&self) -> Option<f64> {
+        self.total().map(|total| total.p99_ns.map_or(total.mean_ns, |p99_ns| p99_ns as f64))
+    }
+
     /// A class's row, where it had any I/O.
     pub fn row(&self, class: Class) -> Option<&Row> {
         self.rows.iter().find(|row| row.class == class)
@@ -250,6 +255,11 @@ impl DeviceFrame {
     /// Bytes read and written per second.
     pub fn bytes_per_second(&self) -> f64 {
         self.load.read_bytes_per_second + self.load.write_bytes_per_second
+    }
+
+    /// Whether I/Os are counted of which none was followed.
+    pub fn is_unfollowed(&self) -> bool {
+        self.rows.is_empty() && self.iops() > 0.0
     }
 
     /// Whether anything happened or is under way.
@@ -345,8 +355,7 @@ impl History {
         }
         for (number, points) in &mut self.devices {
             let device = frame.devices.iter().find(|device| device.number == *number);
-            let total = device.and_then(DeviceFrame::total);
-            let latency_ns = total.map(|total| total.p99_ns.map_or(total.mean_ns, |p99_ns| p99_ns as f64));
+            let latency_ns = device.and_then(DeviceFrame::tail_ns);
             // A device that a frame does not have was idle in it.
             points.push_back(Point { iops: device.map_or(0.0, DeviceFrame::iops), latency_ns });
             if points.len() > self.points_max {

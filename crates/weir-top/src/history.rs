@@ -224,9 +224,7 @@ impl History {
     pub fn points(&self, device: DeviceNumber, most: usize) -> Vec<Option<Point>> {
         let point = |sample: &Sample| {
             let device = sample.frame.devices.iter().find(|frame| frame.number == device)?;
-            let latency_ns =
-                device.total().map(|total| total.p99_ns.map_or(total.mean_ns, |p99_ns| p99_ns as f64));
-            Some(Point { iops: device.iops(), latency_ns })
+            Some(Point { iops: device.iops(), latency_ns: device.tail_ns() })
         };
         let mut points: Vec<_> = self.back().take(most).map(point).collect();
         points.reverse();

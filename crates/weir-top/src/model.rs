@@ -1,6 +1,7 @@
 //! The state of the screen: samples, and what the user chose to see of them.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use weir_blocktrace::fsync::SlowSync;
@@ -272,8 +273,7 @@ impl Model {
         let filter = &self.choice(Pane::Classes).filter;
         // Of one kind alone, the sum says nothing more.
         let shown = |row: &&Row| {
-            (several || row.class != Class::All || rows.len() == 1)
-                && rows::holds(&rows::class_name(row.class), filter)
+            (several || row.class != Class::All || rows.len() == 1) && rows::holds(&row.class.words(), filter)
         };
         rows.iter().filter(shown).collect()
     }
@@ -295,7 +295,11 @@ impl Model {
     pub fn slow(&self) -> Vec<(&str, &SlowSync)> {
         let samples = self.history.back().take(SLOW_SAMPLES);
         let slow = samples.flat_map(|sample| sample.slow.iter().map(|slow| (sample.clock.as_str(), slow)));
-        rows::slow(slow.collect(), self.choice(Pane::Slow), |slow| self.device_name(slow))
+        // A name is looked for in all of the history.
+        let mut names = BTreeMap::new();
+        rows::slow(slow.collect(), self.choice(Pane::Slow), |slow| {
+            names.entry(slow.device).or_insert_with(|| self.device_name(slow)).clone()
+        })
     }
 
     /// The name of a slow sync's device; its number where no sample up to the shown one has it.

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
+use weir_blocktrace::DeviceFrame;
 use weir_blocktrace::fsync::SlowSync;
-use weir_blocktrace::{Class, DeviceFrame};
 
 use crate::pane::Pane;
 use crate::sample::Process;
@@ -102,11 +102,6 @@ pub fn holds(name: &str, filter: &str) -> bool {
     filter.is_empty() || name.to_lowercase().contains(&filter.to_lowercase())
 }
 
-/// A class as it is shown.
-pub fn class_name(class: Class) -> String {
-    class.name().replace('_', " ")
-}
-
 /// What distinguishes a process from others.
 pub fn id(process: &Process) -> String {
     match (process.pid, &process.unit) {
@@ -122,11 +117,6 @@ pub fn slow_id(slow: &SlowSync) -> String {
     format!("{} {}", slow.tid, slow.start_ns)
 }
 
-/// The 99th percentile of a device's I/Os, or the mean where there is none, ns.
-pub fn tail_ns(device: &DeviceFrame) -> f64 {
-    device.total().map_or(0.0, |total| total.p99_ns.map_or(total.mean_ns, |ns| ns as f64))
-}
-
 pub fn devices<'a>(devices: &'a [DeviceFrame], choice: &Choice) -> Vec<&'a DeviceFrame> {
     let mut found: Vec<&DeviceFrame> =
         devices.iter().filter(|device| holds(&device.name, &choice.filter)).collect();
@@ -137,7 +127,7 @@ pub fn devices<'a>(devices: &'a [DeviceFrame], choice: &Choice) -> Vec<&'a Devic
         |a, b| match by {
             Rank::Bytes => larger(a.bytes_per_second(), b.bytes_per_second()),
             Rank::Busy => larger(a.load.util_percent, b.load.util_percent),
-            Rank::Tail => larger(tail_ns(a), tail_ns(b)),
+            Rank::Tail => larger(a.tail_ns().unwrap_or(0.0), b.tail_ns().unwrap_or(0.0)),
             Rank::Name => a.name.cmp(&b.name),
             _ => larger(a.iops(), b.iops()),
         },
@@ -173,9 +163,9 @@ pub fn processes<'a>(processes: &'a [Process], length_ns: u64, choice: &Choice) 
 pub fn slow<'a>(
     mut found: Vec<(&'a str, &'a SlowSync)>,
     choice: &Choice,
-    device_name: impl Fn(&SlowSync) -> String,
+    mut device_name: impl FnMut(&SlowSync) -> String,
 ) -> Vec<(&'a str, &'a SlowSync)> {
-    let fits = |slow: &SlowSync| {
+    let mut fits = |slow: &SlowSync| {
         let device = device_name(slow);
         let pid = slow.process.pid.map(|pid| pid.to_string()).unwrap_or_default();
         [&slow.process.comm, &device, &pid].iter().any(|text| holds(text, &choice.filter))

@@ -221,7 +221,7 @@ fn other_classes(diff: &Diff, main: &ClassDiff) -> Vec<String> {
             LatencyChange::Same => format!("the same within {}", percent_around(&effect)),
             _ => change(&effect),
         };
-        tells.then(|| format!("{}: D2C {what}", class.class.name().replace('_', " ")))
+        tells.then(|| format!("{}: D2C {what}", class.class.words()))
     });
     told.collect()
 }

@@ -191,7 +191,7 @@ fn stage_rows(rows: &[StageRow]) -> Vec<Vec<String>> {
         ["class", "stage", "recorded", "mean", "p50", "p99", "replayed", "mean", "p50", "p99", "ratio"];
     let mut out = vec![head.map(String::from).to_vec()];
     for row in rows {
-        let mut cells = vec![row.class.name().replace('_', " "), row.stage.name().to_string()];
+        let mut cells = vec![row.class.words(), row.stage.name().to_string()];
         cells.extend(figures(row.recorded));
         cells.extend(figures(row.replayed));
         let ratio = row.recorded.zip(row.replayed).filter(|(recorded, _)| recorded.mean_ns > 0.0);

@@ -78,7 +78,7 @@ fn header() -> Vec<String> {
 }
 
 fn spoken(class: &ClassDiff) -> String {
-    class.class.name().replace('_', " ")
+    class.class.words()
 }
 
 fn append_class(rows: &mut Vec<Vec<String>>, class: &ClassDiff) {

@@ -12,7 +12,6 @@ use super::table::{Line, scrolled, wrapped};
 use super::theme::Look;
 use crate::model::Model;
 use crate::pane::Pane;
-use crate::rows::class_name;
 use crate::sample::Process;
 
 /// Cells of a bar.
@@ -87,7 +86,7 @@ fn device(model: &Model, look: Look, frame: &DeviceFrame, width: u16) -> Vec<Lin
                 duration_of(total.max_ns)
             )
         });
-        let name = class_name(row.class);
+        let name = row.class.words();
         lines.push(heading(look, &format!("{name}, {}/s{errors}{total}", rate(row.iops))));
         let whole = row.total.map_or(1.0, |total| total.mean_ns.max(1.0));
         lines.extend(row.stages.iter().map(|(stage, spread)| {

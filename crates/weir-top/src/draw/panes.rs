@@ -11,7 +11,6 @@ use super::table::{Cell, Column, ground, heads, more, put, row};
 use super::theme::Look;
 use crate::model::{Model, View};
 use crate::pane::Pane;
-use crate::rows::class_name;
 use crate::sample::Process;
 
 /// Points of a sparkline.
@@ -203,9 +202,7 @@ fn nothing(model: &Model, pane: Pane) -> String {
     let shown = model.history.shown();
     match pane {
         Pane::Devices => "no device did any I/O".to_string(),
-        Pane::Classes
-            if model.device().is_some_and(|device| device.rows.is_empty() && device.iops() > 0.0) =>
-        {
+        Pane::Classes if model.device().is_some_and(DeviceFrame::is_unfollowed) => {
             "its single I/Os are not followed here; ? says why".to_string()
         }
         Pane::Classes => "nothing finished".to_string(),
@@ -268,7 +265,7 @@ fn device(model: &Model, look: Look, frame: &DeviceFrame, has_quantiles: bool) -
 fn class_of_means(row: &Row) -> Vec<Cell> {
     let mean = row.total.map(|total| total.mean_ns as u64);
     vec![
-        Cell::plain(class_name(row.class)),
+        Cell::plain(row.class.words()),
         Cell::plain(rate(row.iops)),
         Cell::plain(megabytes(row.bytes_per_second)),
         Cell::plain(duration_of(mean)),
@@ -280,7 +277,7 @@ fn class(row: &Row) -> Vec<Cell> {
     let mean =
         |spread: Option<weir_blocktrace::Spread>| duration_of(spread.map(|spread| spread.mean_ns as u64));
     vec![
-        Cell::plain(class_name(row.class)),
+        Cell::plain(row.class.words()),
         Cell::plain(rate(row.iops)),
         Cell::plain(megabytes(row.bytes_per_second)),
         Cell::plain(mean(total)),

@@ -1,12 +1,10 @@
 //! A kernel that refuses a program ends no command that can do with another source: that one is used, and named.
 
-use std::io::Write;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::lab::{LoopDevice, root_or_say};
+use crate::lab::{KERNEL_TYPES, LoopDevice, root_or_say};
 use crate::weir::{Ended, Weir, ended};
 
 /// A device with a file system, and a weir whose programs the kernel refuses as a test wants it.
@@ -18,11 +16,7 @@ struct Bench {
 impl Bench {
     /// `None` where the test may not run, which is said.
     fn new(test: &str, size: &str) -> Option<Bench> {
-        if !root_or_say(test, &["mkfs.ext4", "dd"]) {
-            return None;
-        }
-        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-            _ = writeln!(std::io::stderr(), "not run: {test} lacks /sys/kernel/btf/vmlinux");
+        if !root_or_say(test, &["mkfs.ext4", "dd", KERNEL_TYPES]) {
             return None;
         }
         Some(Bench { weir: Weir::new(), device: LoopDevice::create(&["fs=ext4", size]) })

@@ -50,6 +50,9 @@ impl Drop for DirtyLimits {
 /// CAP_SYS_ADMIN, as a bit of `CapEff` (capability.h): containers take it from root.
 const SYS_ADMIN: u64 = 1 << 21;
 
+/// The types that the kernel describes, without which no program can be fitted to it: a need like a command.
+pub const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
 /// Whether the test may run: as root, with these commands there. If not, it says what it lacks, past the capture of
 /// the test harness, in the words that `make test` counts.
 pub fn root_or_say(test: &str, commands: &[&str]) -> bool {
@@ -78,6 +81,7 @@ fn capabilities() -> u64 {
     effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
 }
 
+/// Also of a whole path, which stays one behind every folder.
 fn is_here(command: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     path.split(':').any(|folder| Path::new(folder).join(command).exists())

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::lab::{LoopDevice, root_or_say};
+use crate::lab::{KERNEL_TYPES, LoopDevice, root_or_say};
 use crate::weir::{Ended, Running, Weir, ended};
 
 /// A process that ends with the value.
@@ -105,11 +105,7 @@ impl Bench {
 
 #[test]
 fn root_a_recorder_keeps_what_it_saw_through_kills() {
-    if !root_or_say("root_a_recorder_keeps_what_it_saw_through_kills", &["mkfs.ext4", "dd"]) {
-        return;
-    }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        _ = writeln!(std::io::stderr(), "not run: this kernel has no /sys/kernel/btf/vmlinux");
+    if !root_or_say("root_a_recorder_keeps_what_it_saw_through_kills", &["mkfs.ext4", "dd", KERNEL_TYPES]) {
         return;
     }
     let (bench, device) = (Bench::new(), LoopDevice::create(&["fs=ext4"]));
@@ -192,11 +188,7 @@ fn scraped(socket: &Path) -> String {
 #[test]
 fn root_a_running_recorder_keeps_what_is_asked_for_and_tells_what_it_counts() {
     let name = "root_a_running_recorder_keeps_what_is_asked_for_and_tells_what_it_counts";
-    if !root_or_say(name, &["mkfs.ext4", "dd"]) {
-        return;
-    }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        _ = writeln!(std::io::stderr(), "not run: this kernel has no /sys/kernel/btf/vmlinux");
+    if !root_or_say(name, &["mkfs.ext4", "dd", KERNEL_TYPES]) {
         return;
     }
     let (bench, device) = (Bench::new(), LoopDevice::create(&["fs=ext4"]));

@@ -8,6 +8,7 @@ use weir_db::sandbox::{Binaries, Flavour, Sandbox};
 use weir_db::{Connection, Server};
 use weir_oltp::Dialect;
 
+use crate::db_server::words as as_words;
 use crate::weir::{Ended, Weir};
 
 const SCRIPTS: [&str; 10] = [
@@ -86,7 +87,7 @@ impl Bench {
 
     fn run(&self, line: &str) -> Ended {
         let words = self.words(line);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let words = as_words(&words);
         self.weir.run(self.folder.path(), &words)
     }
 
@@ -246,7 +247,7 @@ fn interrupted_runs_report_what_they_measured() {
     let Some(bench) = Bench::new(test, Flavour::Mariadb) else { return };
     bench.good("oltp_read_only --table-size=100 prepare");
     let words = bench.words("oltp_read_only --table-size=100 --time=60 --report-interval=1 run");
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let words = as_words(&words);
     let executed =
         "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_STMT_EXECUTE'";
     let is_at_work = || bench.query(executed).parse::<u64>().unwrap() > 200;
@@ -270,7 +271,7 @@ fn an_interrupt_does_not_wait_for_a_statement_that_hangs() {
         );
         std::fs::write(&script, text).unwrap();
         let words = bench.words(&format!("{} --time=0 run", script.display()));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let words = as_words(&words);
         let here = bench.folder.path().join("here");
         let mut running = bench.weir.start(bench.folder.path(), &words, |_| here.exists());
         running.signal("INT");
@@ -288,7 +289,7 @@ fn variables_name_passwords() {
     bench.sql("CREATE USER guarded@localhost IDENTIFIED BY 'hunter2'");
     bench.sql("GRANT ALL ON sbtest.* TO guarded@localhost");
     let words = bench.words("oltp_point_select --mysql-user=guarded --table-size=10 prepare");
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let words = as_words(&words);
     let refused = bench.weir.run(bench.folder.path(), &words);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.stdout.contains("FATAL: error 1045: Access denied"), "{refused:?}");

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use weir_core::printable;
 
-use crate::lab::{LoopDevice, root_or_say};
+use crate::lab::{KERNEL_TYPES, LoopDevice, root_or_say};
 use crate::weir::{Weir, ended};
 
 /// Without privileges, everywhere.
@@ -123,7 +122,7 @@ fn a_live_trace_gives_the_terminal_back_too() {
 #[test]
 fn root_alone_a_process_that_syncs_is_shown_whatever_it_is_called() {
     let test = "root_alone_a_process_that_syncs_is_shown_whatever_it_is_called";
-    if !root_or_say(test, &["dd", "mkfs.ext4"]) || !Path::new("/sys/kernel/btf/vmlinux").exists() {
+    if !root_or_say(test, &["dd", "mkfs.ext4", KERNEL_TYPES]) {
         return;
     }
     let weir = Weir::alone();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::lab::{LoopDevice, root_or_say};
+use crate::lab::{KERNEL_TYPES, LoopDevice, root_or_say};
 use crate::weir::{Ended, Weir};
 
 /// Programs that trace the whole machine take turns.
@@ -24,15 +24,6 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Whether the kernel describes its types, without which no program can be fitted to it.
-fn describes_its_types() -> bool {
-    let does = Path::new("/sys/kernel/btf/vmlinux").exists();
-    if !does {
-        _ = writeln!(std::io::stderr(), "not run: this kernel has no /sys/kernel/btf/vmlinux");
-    }
-    does
 }
 
 /// A trace of `dd` writing blocks that are to be durable, as JSON; dd's flags say how.
@@ -57,7 +48,7 @@ fn folded_us(text: &str) -> u64 {
 #[test]
 fn root_alone_files_for_other_tools_hold_the_same_time() {
     let test = "root_alone_files_for_other_tools_hold_the_same_time";
-    if !root_or_say(test, &["dd", "mkfs.ext4"]) || !describes_its_types() {
+    if !root_or_say(test, &["dd", "mkfs.ext4", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -96,7 +87,7 @@ fn a_trace_that_cannot_start_leaves_no_file() {
 #[test]
 fn root_alone_a_command_has_time_to_end_and_its_exit_code_counts() {
     let test = "root_alone_a_command_has_time_to_end_and_its_exit_code_counts";
-    if !root_or_say(test, &["sh"]) || !describes_its_types() {
+    if !root_or_say(test, &["sh", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -115,7 +106,7 @@ fn root_alone_a_command_has_time_to_end_and_its_exit_code_counts() {
 #[test]
 fn root_alone_a_command_outlives_a_reader_that_went_away() {
     let test = "root_alone_a_command_outlives_a_reader_that_went_away";
-    if !root_or_say(test, &["sh"]) || !describes_its_types() {
+    if !root_or_say(test, &["sh", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -160,7 +151,7 @@ fn calls(report: &Value) -> Vec<(String, u64)> {
 #[test]
 fn root_alone_an_idle_device_s_syncs_wait_for_itself() {
     let test = "root_alone_an_idle_device_s_syncs_wait_for_itself";
-    if !root_or_say(test, &["dd", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"]) || !describes_its_types() {
+    if !root_or_say(test, &["dd", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -192,7 +183,7 @@ fn root_alone_an_idle_device_s_syncs_wait_for_itself() {
 #[test]
 fn root_alone_a_flood_is_named_with_its_share() {
     let test = "root_alone_a_flood_is_named_with_its_share";
-    if !root_or_say(test, &["dd", "mkfs.ext4"]) || !describes_its_types() {
+    if !root_or_say(test, &["dd", "mkfs.ext4", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -229,7 +220,7 @@ fn root_alone_a_flood_is_named_with_its_share() {
 #[test]
 fn root_alone_filters_keep_others_out_and_slow_syncs_are_shown() {
     let test = "root_alone_filters_keep_others_out_and_slow_syncs_are_shown";
-    if !root_or_say(test, &["dd", "mkfs.ext4"]) || !describes_its_types() {
+    if !root_or_say(test, &["dd", "mkfs.ext4", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -268,7 +259,7 @@ fn root_alone_filters_keep_others_out_and_slow_syncs_are_shown() {
 #[test]
 fn root_alone_syncs_through_io_uring_are_counted_and_said_not_to_be_followed() {
     let test = "root_alone_syncs_through_io_uring_are_counted_and_said_not_to_be_followed";
-    if !root_or_say(test, &["fio", "mkfs.ext4"]) || !describes_its_types() {
+    if !root_or_say(test, &["fio", "mkfs.ext4", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -324,7 +315,7 @@ int main(void)
 #[test]
 fn root_alone_sleeping_threads_take_no_place_from_who_commits() {
     let test = "root_alone_sleeping_threads_take_no_place_from_who_commits";
-    if !root_or_say(test, &["clang", "dd", "mkfs.ext4"]) || !describes_its_types() {
+    if !root_or_say(test, &["clang", "dd", "mkfs.ext4", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -343,7 +334,7 @@ fn root_alone_sleeping_threads_take_no_place_from_who_commits() {
 #[test]
 fn root_alone_short_syncs_are_counted_after_those_from_before_have_ended() {
     let test = "root_alone_short_syncs_are_counted_after_those_from_before_have_ended";
-    if !root_or_say(test, &["python3", "mkfs.ext4"]) || !describes_its_types() {
+    if !root_or_say(test, &["python3", "mkfs.ext4", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();
@@ -379,7 +370,7 @@ fn root_alone_short_syncs_are_counted_after_those_from_before_have_ended() {
 #[test]
 fn root_alone_direct_writes_of_another_s_pages_are_the_writer_s() {
     let test = "root_alone_direct_writes_of_another_s_pages_are_the_writer_s";
-    if !root_or_say(test, &["python3", "mkfs.ext4"]) || !describes_its_types() {
+    if !root_or_say(test, &["python3", "mkfs.ext4", KERNEL_TYPES]) {
         return;
     }
     let _turn = TURN.lock();

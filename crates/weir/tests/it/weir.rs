@@ -147,17 +147,21 @@ impl Weir {
     }
 }
 
+/// Sends a signal to a process, or to a group, which must be there.
+fn kill(name: &str, whom: &str) {
+    let line = format!("kill -{name} {whom}");
+    assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
+}
+
 impl Running {
     /// Sends a signal by name, `INT` or `TERM`.
     pub fn signal(&self, name: &str) {
-        let line = format!("kill -{name} {}", self.child.id());
-        assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
+        kill(name, &self.child.id().to_string());
     }
 
     /// Sends one to every process of its group, which it has to lead, as a terminal does.
     pub fn signal_group(&self, name: &str) {
-        let line = format!("kill -{name} -{}", self.child.id());
-        assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
+        kill(name, &format!("-{}", self.child.id()));
     }
 
     /// Whether it has ended by itself.

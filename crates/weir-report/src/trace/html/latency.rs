@@ -1,6 +1,5 @@
 //! How latencies are distributed: by stage, and by class.
 
-use super::stages::name_of;
 use crate::page::{Table, distribution, figure};
 use crate::plot::Series;
 use maud::{Markup, html};
@@ -41,7 +40,7 @@ pub fn distributions(id: &str, analysis: &Analysis, device: &Device) -> Markup {
     let by_class: Vec<Series> = cells
         .iter()
         .filter(|(_, _, cell)| cell.stage(Stage::Q2C).count() >= FEWEST)
-        .map(|(class, look, cell)| curve(name_of(*class), *look, cell.stage(Stage::Q2C)))
+        .map(|(class, look, cell)| curve(class.words(), *look, cell.stage(Stage::Q2C)))
         .collect();
     let tail = "Each further nine to the right is ten times rarer. Dotted: fewer than three I/Os lie beyond.";
     let title = "How long each stage took";

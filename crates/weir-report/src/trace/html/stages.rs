@@ -45,17 +45,12 @@ pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
              the letters stand for is said at the end of this page."
         ),
         parts: parts_named(),
-        stacks: classes.iter().map(|class| stack_of(analysis, device, *class, &name_of(*class))).collect(),
+        stacks: classes.iter().map(|class| stack_of(analysis, device, *class, &class.words())).collect(),
     };
     html! {
         (stacks(&figure, &Table::default()))
         (data_table(&table(analysis, device, &classes)))
     }
-}
-
-/// A class as words.
-pub fn name_of(class: Class) -> String {
-    class.name().replace('_', " ")
 }
 
 fn table(analysis: &Analysis, device: &Device, classes: &[Class]) -> Table {
@@ -69,7 +64,7 @@ fn table(analysis: &Analysis, device: &Device, classes: &[Class]) -> Table {
             if d.is_empty() {
                 continue;
             }
-            let mut row = vec![format!("{} {}", name_of(*class), stage.name()), grouped(d.count())];
+            let mut row = vec![format!("{} {}", class.words(), stage.name()), grouped(d.count())];
             row.extend([Nanos(d.min_ns()).to_string(), mean(d)]);
             row.extend([0.5, 0.9, 0.99, 0.999].map(|q| quantile(d, q)));
             row.push(Nanos(d.max_ns()).to_string());

@@ -181,8 +181,8 @@ fn block(device: &DeviceFrame, history: &History, columns: usize) -> Vec<String>
 /// The classes of a device, or why it has none: the kernel counts I/Os that nobody follows, too.
 fn classes(device: &DeviceFrame, columns: usize) -> Vec<String> {
     if device.rows.is_empty() {
-        let followed = device.iops() == 0.0;
-        let why = if followed { "nothing finished" } else { "its single I/Os are not followed here" };
+        let is_unfollowed = device.is_unfollowed();
+        let why = if is_unfollowed { "its single I/Os are not followed here" } else { "nothing finished" };
         return vec![format!("  {why}")];
     }
     table(&device.rows, columns).into_iter().chain(stages(&device.rows, columns)).collect()

@@ -36,7 +36,7 @@ fn mean(spread: Option<Spread>) -> String {
 }
 
 const COLUMNS: [Column; 12] = [
-    Column { group: "", name: "", spare: 0, cell: |row| format!("  {}", row.class.name().replace('_', " ")) },
+    Column { group: "", name: "", spare: 0, cell: |row| format!("  {}", row.class.words()) },
     Column { group: "", name: "IOPS", spare: 0, cell: |row| per_second(row.iops) },
     Column { group: "", name: "MB/s", spare: 2, cell: megabytes },
     Column { group: "total", name: "mean", spare: 1, cell: |row| mean(row.total) },
@@ -170,7 +170,7 @@ pub fn stages(rows: &[Row], columns: usize) -> Vec<String> {
                 format!("{} {}{p99}", stage.name(), duration(spread.mean_ns))
             })
             .collect();
-        let text = format!("{}: {}", row.class.name().replace('_', " "), each.join(", "));
+        let text = format!("{}: {}", row.class.words(), each.join(", "));
         lines.extend(
             crate::layout::wrap(&text, columns.saturating_sub(2)).iter().map(|line| format!("  {line}")),
         );
@@ -183,7 +183,7 @@ pub fn stages(rows: &[Row], columns: usize) -> Vec<String> {
 
 /// A class in one line of words and figures.
 pub fn words(row: &Row) -> String {
-    let mut out = format!("{} {}/s", row.class.name().replace('_', " "), per_second(row.iops));
+    let mut out = format!("{} {}/s", row.class.words(), per_second(row.iops));
     if let Some(total) = row.total {
         out.push_str(&format!(" mean {}", duration(total.mean_ns)));
         let quantiles = [("p50", total.p50_ns), ("p99", total.p99_ns)];
