@@ -57,7 +57,12 @@ pub fn clean(listed: &Listed) -> Result<Fate, SandboxError> {
 /// # Errors
 /// As [`clean`], and when no sandbox lies there.
 pub fn clean_folder(dir: &Path) -> Result<Fate, SandboxError> {
-    let layout = Layout::open(dir)?;
+    let layout = match Layout::open(dir) {
+        Err(SandboxError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Err(SandboxError::NoSandbox(dir.to_path_buf()));
+        }
+        opened => opened?,
+    };
     match layout.identity() {
         Ok(None) | Err(SandboxError::NotEmpty(_)) => return Err(SandboxError::NoSandbox(dir.to_path_buf())),
         found => found?,

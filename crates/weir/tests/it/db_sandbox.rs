@@ -280,7 +280,7 @@ fn what_nothing_is_written_of_any_more_is_told_from_kept_data_and_cleaned_by_nam
     let yard = Yard::new();
     fs::create_dir(yard.dir()).unwrap();
     fs::write(yard.dir().join("mine"), "").unwrap();
-    for folder in [".", "d"] {
+    for folder in [".", "d", "absent"] {
         let refused = yard.run(&["clean", folder]);
         assert_eq!(refused.code, 2, "{refused:?}");
         assert!(refused.stderr.contains("holds no throw-away server of weir's"), "{refused:?}");
