@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use crate::Arm;
 use crate::design::{Observation, Outcome};
 use crate::finding::{ArmSummary, Effect, Judgement};
-use crate::goal::Goal;
+use crate::goal::{Bases, Goal};
 use crate::measures::{Measures, Metric, Second};
+use crate::words;
 use weir_core::stats::bca::{self, Estimate, Kin};
 use weir_core::stats::bootstrap::{RatioInterval, Side, UNITS_MIN};
 use weir_core::stats::{holm, quantile};
@@ -54,6 +55,11 @@ impl Contrast {
     fn of(wanted: &Wanted) -> Contrast {
         Contrast { from: wanted.from, to: wanted.to, terms: vec![(wanted.metric.clone(), 1.0)] }
     }
+}
+
+/// What stands against an arm: a spoilt trial, a bound, a guardrail.
+pub(crate) fn against(arm: &ArmSummary, goal: &Goal, bases: &Bases<'_>) -> Vec<String> {
+    words::spoilt(arm).into_iter().chain(goal.breaches(&arm.values, bases)).collect()
 }
 
 impl<'a> EffectJudge<'a> {

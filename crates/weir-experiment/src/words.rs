@@ -3,7 +3,6 @@
 use crate::Arm;
 use crate::arm::{Counted, Workload, synced_every};
 use crate::finding::{ArmSummary, Effect, Judgement};
-use crate::goal::{Bases, Goal};
 use crate::measures::Metric;
 use weir_core::stats::bootstrap::{RatioInterval, UNITS_MIN};
 use weir_core::units::{Bytes, limit, significant};
@@ -140,11 +139,6 @@ pub(super) fn spoilt(arm: &ArmSummary) -> Option<String> {
 /// The same of each arm that has any, with its label.
 pub(super) fn spoilt_each(arms: &[ArmSummary]) -> impl Iterator<Item = String> + '_ {
     arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.label, spoilt(arm)?)))
-}
-
-/// What stands against an arm: a spoilt trial, a bound, a guardrail.
-pub(super) fn against(arm: &ArmSummary, goal: &Goal, bases: &Bases<'_>) -> Vec<String> {
-    spoilt(arm).into_iter().chain(goal.breaches(&arm.values, bases)).collect()
 }
 
 /// What a reader must know of intervals from few repeats.

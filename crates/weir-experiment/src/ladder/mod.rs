@@ -5,7 +5,7 @@
 
 use crate::Arm;
 use crate::design::{Design, Observation, Proposal};
-use crate::effects::{EffectJudge, Wanted};
+use crate::effects::{EffectJudge, Wanted, against};
 use crate::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation, effect_of};
 use crate::goal::Bases;
 use crate::measures::Metric;
@@ -86,7 +86,7 @@ impl Ladder {
 
     fn breaches(&self, arms: &[ArmSummary], arm: usize) -> Vec<String> {
         let bases = Bases { idle: None, found: Some(&arms[0].values) };
-        words::against(&arms[arm], &self.plan.goal, &bases)
+        against(&arms[arm], &self.plan.goal, &bases)
     }
 
     fn answer(

@@ -1,7 +1,7 @@
 //! What a sweep recommends, and in which words.
 
 use super::SweepPlan;
-use crate::effects::EffectJudge;
+use crate::effects::{EffectJudge, against};
 use crate::finding::{ArmSummary, Effect, Judgement, Recommendation, effect_of};
 use crate::goal::{Base, Bases, Limit};
 use crate::measures::Metric;
@@ -54,7 +54,7 @@ impl Answer<'_> {
     }
 
     fn breaches(&self, arm: usize) -> Vec<String> {
-        words::against(&self.arms[arm], &self.plan.goal, &self.bases())
+        against(&self.arms[arm], &self.plan.goal, &self.bases())
     }
 
     fn score(&self, arm: usize) -> Option<f64> {
@@ -117,7 +117,7 @@ impl Answer<'_> {
     }
 
     fn effect(&self, from: usize, to: usize, metric: &Metric) -> Option<&Effect> {
-        effect_of(&self.effects, from, to, metric)
+        effect_of(self.effects, from, to, metric)
     }
 
     fn change(&self, arm: usize) -> (String, Recommendation) {
@@ -251,7 +251,7 @@ impl Answer<'_> {
                 "one repeat does not show how much trials differ, so there are no intervals".to_string(),
             );
         }
-        remarks.extend(words::spoilt_each(&self.arms));
+        remarks.extend(words::spoilt_each(self.arms));
         if let Some(knee) = knee {
             remarks.push(format!("the curve bends at {}", words::arm(&self.plan.arms[knee])));
         }
