@@ -13,6 +13,7 @@ use weir_archive::journal::{Cut, Frames, MAGIC};
 use weir_archive::parquet::{self, GROUP_ROWS, Writer};
 use weir_archive::segment::{Name, too_many};
 use weir_archive::snapshot::{self, Budget, day_of};
+use weir_archive::tables::{Event, Row};
 use weir_archive::{Batch, SCHEMA};
 use weir_fs::{Access, Dir, Fresh, lock};
 
@@ -190,16 +191,22 @@ impl Archive {
             .filter(|file| matches!(file.name, Name::Journal { .. }))
             .map(|file| file.name.begin_s())
             .collect();
+        let is_before_until = |begin_s: i64| begin_s.saturating_mul(1000) < until_ms;
+        let begins = files.iter().map(|file| file.name.begin_s());
+        let following = begins.filter(|begin_s| !is_before_until(*begin_s)).min();
         let is_wanted = |name: &Name| {
-            let is_in_time = name.begin_s().saturating_mul(1000) < until_ms
-                && name.end_s().is_none_or(|end_s| end_s.saturating_mul(1000) >= since_ms);
-            let is_of_table = match name {
+            let is_after_since = name.end_s().is_none_or(|end_s| end_s.saturating_mul(1000) >= since_ms);
+            let (is_of_table, has_events) = match name {
                 // While its journal is there, a table may not be whole.
-                Name::Table { table, begin_s, .. } => tables.contains(&table.name) && !open.contains(begin_s),
-                Name::Journal { .. } => true,
-                Name::Aside { .. } => false,
+                Name::Table { table, begin_s, .. } => {
+                    (tables.contains(&table.name) && !open.contains(begin_s), table.name == Event::TABLE.name)
+                }
+                Name::Journal { .. } => (true, tables.contains(&Event::TABLE.name)),
+                Name::Aside { .. } => (false, false),
             };
-            is_in_time && is_of_table
+            // An event has the time of its beginning, and lies in the segment in which it ended.
+            let may_begin_before = has_events && Some(name.begin_s()) == following;
+            (is_before_until(name.begin_s()) || may_begin_before) && is_after_since && is_of_table
         };
         let mut left: Vec<Name> = files.into_iter().map(|file| file.name).filter(is_wanted).collect();
         left.reverse();
@@ -483,7 +490,7 @@ mod tests {
     use std::fs;
 
     use weir_archive::journal::frame;
-    use weir_archive::tables::{Counter, Event, Row};
+    use weir_archive::tables::Counter;
 
     use super::*;
 
@@ -529,6 +536,22 @@ mod tests {
         open();
         drop(Archive::to_write(&path).unwrap());
         assert_eq!(mode(), 0o700, "so is one that a recorder had");
+    }
+
+    #[test]
+    fn an_event_is_found_that_ended_in_the_segment_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::to_write(&folder.path().join("archive")).unwrap();
+        let stall = Event { ts_ms: (BEGIN_S - 12) * 1000, kind: "stall".into(), ..Event::default() };
+        for (begin_s, events) in [(BEGIN_S - 60, vec![]), (BEGIN_S, vec![stall]), (BEGIN_S + 60, vec![])] {
+            let mut file = archive.begin_journal(begin_s).unwrap();
+            file.write_all(&frame(&[Event::batch(&events)]).unwrap()).unwrap();
+            archive.close_journal(begin_s, &About::default()).unwrap();
+        }
+        let mut found = Vec::new();
+        let take = |batch: Batch| found.extend(Event::all(&batch).into_iter().map(|event| event.kind));
+        archive.read((BEGIN_S - 20) * 1000, (BEGIN_S - 5) * 1000, &["events"], take).unwrap();
+        assert_eq!(found, ["stall"]);
     }
 
     #[test]
