@@ -76,6 +76,9 @@ fn is_refusal(error: &DbError) -> bool {
 
 /// A connection that did not come about: the machine or the server lacks something.
 pub fn not_connected(error: DbError, login: &Login) -> anyhow::Error {
+    if let Some(stopped) = stopped() {
+        return stopped;
+    }
     let server = login.servers.first();
     let place = server.map(|server| server.place.to_string()).unwrap_or_default();
     let user = server.map(|server| server.user.clone()).unwrap_or_default();

@@ -116,3 +116,16 @@ fn a_signal_while_a_script_connects_is_no_failure() {
     assert!(!ended.stdout.contains("FATAL"), "{ended:?}");
     drop(silent);
 }
+
+#[test]
+fn a_signal_while_a_server_is_silent_is_no_lack() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("mysql://root:x@{}/x", listener.local_addr().unwrap());
+    let mut running = weir.start(folder.path(), &["db", "run", "--db", &server, "--connect-timeout", "2s"], |_| true);
+    let silent = listener.accept().unwrap();
+    running.signal("TERM");
+    let ended = running.finish();
+    assert_eq!(ended.code, 143, "{ended:?}");
+    drop(silent);
+}
