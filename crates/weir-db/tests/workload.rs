@@ -195,6 +195,44 @@ fn tables_of_another_size_or_maker_are_refused_and_unfinished_ones_made_anew() {
     }
 }
 
+/// What the catalog does not show as a table of weir's is not weir's to remove.
+#[test]
+fn tables_of_others_survive_wherever_the_name_leads() {
+    for flavour in installed("tables_of_others_survive_wherever_the_name_leads") {
+        let server = database(&shared(flavour), "of_others");
+        let mut connection = Connection::open(&server).unwrap();
+        let columns = "(id INTEGER, k INTEGER, c CHAR(120), pad CHAR(60))";
+        let theirs = if flavour == Flavour::Postgres { "public.sbtest1" } else { "sbtest1" };
+        let statements = match flavour {
+            Flavour::Postgres => vec![
+                format!("CREATE TABLE {theirs} {columns}"),
+                "CREATE SCHEMA app".to_string(),
+                "ALTER DATABASE of_others SET search_path = app, public".to_string(),
+            ],
+            _ => vec![format!("CREATE TABLE {theirs} {columns} WITH SYSTEM VERSIONING")],
+        };
+        for statement in statements {
+            connection.run(&statement).unwrap();
+        }
+        connection.run(&format!("INSERT INTO {theirs} VALUES (7, 7, '', '')")).unwrap();
+        let (spec, options) = (small(Script::ReadWrite), LoadOptions::default());
+        let prepared = prepare(&spec, &server, &options);
+        // In PostgreSQL the schema of new tables has no such table.
+        assert_eq!(prepared.is_ok(), flavour == Flavour::Postgres, "{flavour}: {prepared:?}");
+        if let Err(error) = prepared {
+            assert!(error.to_string().contains("sbtest1 was not made by weir"), "{flavour}: {error}");
+        }
+        // A load that fails removes no table of others either.
+        load::cleanup(&server, &options, &|_| {}, &Stop::default()).unwrap();
+        let name = if flavour == Flavour::Postgres { "app.sbtest2" } else { "sbtest2" };
+        connection.run(&format!("CREATE VIEW {name} AS SELECT id FROM {theirs}")).unwrap();
+        let failed = prepare(&spec, &server, &options).map(drop);
+        assert!(failed.is_err(), "{flavour}: a view is in the way");
+        assert_eq!(number(&server, &format!("SELECT id FROM {theirs}")), 7, "{flavour}");
+        assert_eq!(number(&server, &format!("SELECT id FROM {name}")), 7, "{flavour}");
+    }
+}
+
 #[test]
 fn a_stopped_or_failed_load_leaves_no_table() {
     for flavour in installed("a_stopped_or_failed_load_leaves_no_table") {

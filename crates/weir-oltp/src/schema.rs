@@ -53,17 +53,17 @@ pub fn tables(spec: &OltpSpec) -> u32 {
     if spec.script == Script::BulkInsert { spec.threads } else { spec.tables }
 }
 
-/// The statements that make a table, before it is filled.
-pub fn create(spec: &OltpSpec, dialect: Dialect, index: u32) -> Vec<String> {
+/// Makes a table, before it is filled; with its comment in one transaction.
+pub fn create(spec: &OltpSpec, dialect: Dialect, index: u32) -> String {
     let (table, mark) = (table_name(index), Mark { rows: None });
     let columns = if spec.script == Script::BulkInsert { bulk_columns() } else { columns(spec, dialect) };
     match dialect {
         Dialect::MySql => {
             let engine = &spec.storage_engine;
-            vec![format!("CREATE TABLE {table} ({columns}) ENGINE = {engine} COMMENT = '{mark}'")]
+            format!("CREATE TABLE {table} ({columns}) ENGINE = {engine} COMMENT = '{mark}'")
         }
         Dialect::Postgres => {
-            vec![format!("CREATE TABLE {table} ({columns})"), format!("COMMENT ON TABLE {table} IS '{mark}'")]
+            format!("CREATE TABLE {table} ({columns}); COMMENT ON TABLE {table} IS '{mark}'")
         }
     }
 }
@@ -121,17 +121,12 @@ pub fn complete(dialect: Dialect, index: u32, rows: u64) -> String {
     }
 }
 
-/// Removes a table.
-pub fn drop(table: &str) -> String {
-    format!("DROP TABLE IF EXISTS {table}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(spec: &OltpSpec, dialect: Dialect, expected: &str) {
-        let all = create(spec, dialect, 1).join("; ");
+        let all = create(spec, dialect, 1);
         assert!(all.contains(expected), "{dialect:?}: {all}: lacks {expected}");
     }
 
@@ -179,6 +174,6 @@ mod tests {
             assert_eq!(Mark::parse(comment), None, "{comment}");
         }
         assert!(complete(Dialect::MySql, 0, 7).ends_with("COMMENT = 'made by weir, 7 rows'"));
-        assert!(create(&OltpSpec::default(), Dialect::Postgres, 0)[1].contains("unfinished"));
+        assert!(create(&OltpSpec::default(), Dialect::Postgres, 0).contains("unfinished"));
     }
 }

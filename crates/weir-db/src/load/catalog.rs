@@ -12,6 +12,8 @@ use crate::error::DbError;
 pub struct Table {
     /// Its name.
     pub name: String,
+    /// Its name in SQL; in PostgreSQL with its schema, since other schemas of the search path may have such a table.
+    pub place: String,
     /// What weir wrote into its comment; `None`: weir did not make it.
     pub mark: Option<Mark>,
     /// Its columns in order, between commas.
@@ -22,14 +24,16 @@ pub struct Table {
 pub fn tables(connection: &mut Connection) -> Result<Vec<Table>, DbError> {
     let question = match connection.dialect() {
         Dialect::MySql => {
-            "SELECT t.table_name, t.table_comment, GROUP_CONCAT(c.column_name ORDER BY c.ordinal_position) \
+            "SELECT t.table_name, t.table_name, t.table_comment, \
+             GROUP_CONCAT(c.column_name ORDER BY c.ordinal_position) \
              FROM information_schema.tables t JOIN information_schema.columns c \
              ON c.table_schema = t.table_schema AND c.table_name = t.table_name \
-             WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' AND t.table_name LIKE 'sbtest%' \
+             WHERE t.table_schema = DATABASE() AND t.table_type NOT LIKE '%VIEW' AND t.table_name LIKE 'sbtest%' \
              GROUP BY t.table_name, t.table_comment"
         }
         Dialect::Postgres => {
-            "SELECT t.relname, obj_description(t.oid, 'pg_class'), string_agg(a.attname, ',' ORDER BY a.attnum) \
+            "SELECT t.relname, format('%I.%I', current_schema(), t.relname), obj_description(t.oid, 'pg_class'), \
+             string_agg(a.attname, ',' ORDER BY a.attnum) \
              FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped \
              WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p') \
              AND t.relname LIKE 'sbtest%' GROUP BY t.relname, t.oid"
@@ -37,11 +41,10 @@ pub fn tables(connection: &mut Connection) -> Result<Vec<Table>, DbError> {
     };
     let mut tables = Vec::new();
     for row in connection.query(question)? {
-        let mut columns = row.into_iter().map(Option::unwrap_or_default);
-        let (name, comment, columns) =
-            (columns.next().unwrap_or_default(), columns.next(), columns.next().unwrap_or_default());
+        let mut fields = row.into_iter().map(Option::unwrap_or_default);
+        let [name, place, comment, columns] = std::array::from_fn(|_| fields.next().unwrap_or_default());
         if table_index(&name).is_some() {
-            tables.push(Table { name, mark: comment.as_deref().and_then(Mark::parse), columns });
+            tables.push(Table { name, place, mark: Mark::parse(&comment), columns });
         }
     }
     // As their numbers go: sbtest2 before sbtest10.
@@ -50,6 +53,11 @@ pub fn tables(connection: &mut Connection) -> Result<Vec<Table>, DbError> {
 }
 
 impl Table {
+    /// Removes it.
+    pub fn drop(&self, connection: &mut Connection) -> Result<(), DbError> {
+        connection.run(&format!("DROP TABLE IF EXISTS {}", self.place)).map(drop)
+    }
+
     /// Whether its columns are those of a workload's tables.
     pub fn has_known_columns(&self) -> bool {
         matches!(self.columns.to_ascii_lowercase().as_str(), "id,k,c,pad" | "id,k")
@@ -95,7 +103,8 @@ mod tests {
     #[test]
     fn tables_are_used_only_if_they_are_weirs_whole_and_of_the_size_said() {
         let check = |mark: Option<Mark>, columns: &str, any_maker: bool, expected: &str| {
-            let table = Table { name: "sbtest3".into(), mark, columns: columns.into() };
+            let table =
+                Table { name: "sbtest3".into(), place: "sbtest3".into(), mark, columns: columns.into() };
             let options = LoadOptions { any_maker, ..LoadOptions::default() };
             match table.refuse_unless_usable(&OltpSpec::default(), &options) {
                 Ok(()) => assert_eq!(expected, "", "{table:?}"),

@@ -33,7 +33,7 @@ pub fn cleanup(
         if let Some(index) = schema::table_index(&table.name) {
             progress(Event::Dropping { table: index });
         }
-        connection.run(&schema::drop(&table.name))?;
+        table.drop(&mut connection)?;
         removed.push(table.name);
     }
     Ok((removed, left))

@@ -41,19 +41,15 @@ pub fn prepare(
 ) -> Result<Loaded, DbError> {
     let mut connection = Connection::open(server)?;
     let found = catalog::tables(&mut connection)?;
-    let wanted = to_make(spec, &found, options)?;
+    let tables = to_make(spec, found, options)?;
     let loaded =
-        Mutex::new(Loaded { found: schema::tables(spec) - wanted.len() as u32, ..Loaded::default() });
-    let tables: Vec<Making> = wanted.iter().map(|index| Making::new(*index)).collect();
+        Mutex::new(Loaded { found: schema::tables(spec) - tables.len() as u32, ..Loaded::default() });
     let parts = parts(spec, &tables, options.threads);
     let result = crew::each(server, options.threads, &parts, stop, &|connection, part| {
         Work { spec, options, progress, stop, loaded: &loaded }.part(connection, part)
     });
     if let Err(error) = result {
-        for table in tables.iter().filter(|table| *lock(&table.begun)) {
-            // The first error says more than what follows from it; what could not be dropped is marked unfinished.
-            let _ = drop_again(server, &mut connection, table.index);
-        }
+        drop_again(server, &mut connection, &tables);
         return Err(error);
     }
     Ok(*lock(&loaded))
@@ -62,8 +58,10 @@ pub fn prepare(
 /// A table that is being filled.
 struct Making {
     index: u32,
+    /// What an earlier call has left of it.
+    unfinished: Option<Table>,
     /// The first connection makes it, and the others wait.
-    begun: Mutex<bool>,
+    made: Mutex<bool>,
     /// Rows sent, over all parts.
     sent: AtomicU64,
     /// Rows that the server has taken.
@@ -71,8 +69,9 @@ struct Making {
 }
 
 impl Making {
-    fn new(index: u32) -> Making {
-        Making { index, begun: Mutex::new(false), sent: AtomicU64::new(0), taken: AtomicU64::new(0) }
+    fn new(index: u32, unfinished: Option<Table>) -> Making {
+        let (made, sent, taken) = (Mutex::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        Making { index, unfinished, made, sent, taken }
     }
 }
 
@@ -102,23 +101,29 @@ fn parts<'a>(spec: &OltpSpec, tables: &'a [Making], threads: u32) -> Vec<Part<'a
     tables.iter().flat_map(parts).collect()
 }
 
-/// Removes a table after a failure, by a new connection if the old one has broken.
-fn drop_again(server: &Server, connection: &mut Connection, index: u32) -> Result<(), DbError> {
-    let text = schema::drop(&table_name(index));
-    if connection.run(&text).is_err() {
+/// Removes the tables that this call has made, by a new connection if the old one has broken. The error before says more than
+/// what may follow from it here; what could not be dropped is marked unfinished.
+fn drop_again(server: &Server, connection: &mut Connection, tables: &[Making]) {
+    let found = catalog::tables(connection).or_else(|_| {
         *connection = Connection::open(server)?;
-        connection.run(&text)?;
+        catalog::tables(connection)
+    });
+    let made = |name: &str| tables.iter().any(|it| table_name(it.index) == name && *lock(&it.made));
+    for table in found.into_iter().flatten().filter(|table| made(&table.name)) {
+        let _ = table.drop(connection);
     }
-    Ok(())
 }
 
 /// Which tables are to be made; `Err` where one is in the way.
-fn to_make(spec: &OltpSpec, found: &[Table], options: &LoadOptions) -> Result<Vec<u32>, DbError> {
+fn to_make(spec: &OltpSpec, mut found: Vec<Table>, options: &LoadOptions) -> Result<Vec<Making>, DbError> {
     let mut wanted = Vec::new();
     for index in 0..schema::tables(spec) {
         let name = table_name(index);
-        match found.iter().find(|table| table.name == name) {
-            None | Some(Table { mark: Some(Mark { rows: None }), .. }) => wanted.push(index),
+        match found.iter().position(|table| table.name == name).map(|at| found.swap_remove(at)) {
+            None => wanted.push(Making::new(index, None)),
+            Some(table) if table.mark == Some(Mark { rows: None }) => {
+                wanted.push(Making::new(index, Some(table)));
+            }
             Some(table) => table.refuse_unless_usable(spec, options)?,
         }
     }
@@ -165,16 +170,17 @@ impl Work<'_> {
     }
 
     fn begin(&self, connection: &mut Connection, table: &Making) -> Result<(), DbError> {
-        let mut begun = lock(&table.begun);
-        if *begun {
+        let mut made = lock(&table.made);
+        if *made {
             return Ok(());
         }
         (self.progress)(Event::Creating { table: table.index });
-        *begun = true;
-        connection.run(&schema::drop(&table_name(table.index)))?;
-        for statement in schema::create(self.spec, connection.dialect(), table.index) {
-            connection.run(&statement)?;
+        if let Some(unfinished) = &table.unfinished {
+            unfinished.drop(connection)?;
         }
+        // Fails where something of that name is there: what the catalog did not show is not weir's to remove.
+        connection.run(&schema::create(self.spec, connection.dialect(), table.index))?;
+        *made = true;
         Ok(())
     }
 
@@ -218,13 +224,16 @@ mod tests {
         let spec = OltpSpec { tables: 3, ..OltpSpec::default() };
         let table = |name: &str, rows| Table {
             name: name.into(),
+            place: name.into(),
             mark: Some(Mark { rows }),
             columns: "id,k,c,pad".into(),
         };
         let found = [table("sbtest1", Some(10_000)), table("sbtest2", None), table("sbtest9", Some(5))];
-        assert_eq!(to_make(&spec, &found, &LoadOptions::default()).unwrap(), [1, 2]);
-        let other = [table("sbtest3", Some(5))];
-        let error = to_make(&spec, &other, &LoadOptions::default()).unwrap_err().to_string();
+        let wanted = to_make(&spec, found.into(), &LoadOptions::default()).unwrap();
+        let wanted: Vec<_> = wanted.iter().map(|table| (table.index, table.unfinished.is_some())).collect();
+        assert_eq!(wanted, [(1, true), (2, false)]);
+        let other = vec![table("sbtest3", Some(5))];
+        let error = to_make(&spec, other, &LoadOptions::default()).err().unwrap().to_string();
         assert!(error.contains("sbtest3") && error.contains("5 rows"), "{error}");
     }
 
@@ -232,7 +241,7 @@ mod tests {
     fn tables_are_cut_only_where_connections_would_be_idle() {
         let cuts = |tables: u32, rows: u64, threads: u32| {
             let spec = OltpSpec { tables, table_size: rows, ..OltpSpec::default() };
-            let tables: Vec<Making> = (0..tables).map(Making::new).collect();
+            let tables: Vec<Making> = (0..tables).map(|index| Making::new(index, None)).collect();
             let parts = parts(&spec, &tables, threads);
             parts.iter().map(|part| (part.table.index, part.first, part.last)).collect::<Vec<_>>()
         };
