@@ -118,7 +118,7 @@ fn arrays(
     table: &str,
     piece: &mut dyn FnMut(&mut Vec<u8>) -> bool,
 ) -> Result<(), DbError> {
-    if !connection.takes_arrays() {
+    if !connection.takes_arrays() || logs_statements(connection)? {
         return Err(DbError::Unsupported("the server takes no arrays".to_string()));
     }
     connection.run("SET NAMES latin1")?;
@@ -126,4 +126,10 @@ fn arrays(
     connection.load_arrays(table, COLUMNS, piece)?;
     connection.run("COMMIT")?;
     connection.run("SET NAMES utf8mb4").map(drop)
+}
+
+/// Whether the binary log holds statements: such a server refuses arrays (4033).
+fn logs_statements(connection: &mut Connection) -> Result<bool, DbError> {
+    let rows = connection.query("SELECT @@log_bin AND @@binlog_format = 'STATEMENT'")?;
+    Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("1"))
 }
