@@ -14,9 +14,10 @@ use weir_core::workload::spec::Distribution;
 use weir_db::load::{self, LoadOptions, Way};
 use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec, set_remover};
+use weir_db::vitals::variables_that_matter;
 use weir_db::{Connection, DbError, Server};
 use weir_oltp::record::ServerRecord;
-use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, statement_order};
+use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, size, statement_order};
 
 /// The servers that are installed; the set-up of the tests installs both.
 fn installed(test: &str) -> Vec<Flavour> {
@@ -156,6 +157,30 @@ fn all_ways_of_loading_fill_the_same_rows_and_numbers_go_on_after_them() {
             load::cleanup(&server, &options, &|_| {}, &Stop::default()).unwrap();
         }
         assert!(sums.iter().all(|sum| *sum == sums[0]), "{flavour}: {sums:?}");
+    }
+}
+
+#[test]
+fn the_binary_log_of_a_load_is_as_large_as_was_said() {
+    if !installed("the_binary_log_of_a_load_is_as_large_as_was_said").contains(&Flavour::Mariadb) {
+        return;
+    }
+    // A server that logs statements takes no arrays.
+    for (format, way) in [("ROW", Way::Arrays), ("MIXED", Way::Arrays), ("STATEMENT", Way::LoadData)] {
+        let sandbox = start(Flavour::Mariadb, "logged", &[("log_bin", "log"), ("binlog_format", format)]);
+        let server = database(&sandbox.server(), "logged");
+        let mut connection = Connection::open(&server).unwrap();
+        let mut logged = || {
+            let rows = connection.query("SHOW BINARY LOGS").unwrap();
+            rows.iter().map(|row| row[1].as_ref().unwrap().parse::<u64>().unwrap()).sum::<u64>()
+        };
+        let spec = OltpSpec { tables: 1, table_size: 50_000, ..small(Script::ReadWrite) };
+        let before = logged();
+        assert_eq!(prepare(&spec, &server, &LoadOptions::default()).unwrap().way, Some(way), "{format}");
+        let bytes = logged() - before;
+        let variables = variables_that_matter(&mut connection).unwrap();
+        let said = size::log_bytes(&spec, Dialect::MySql, &variables);
+        assert!((said * 9 / 10..=said).contains(&bytes), "{format}: {bytes} of {said}");
     }
 }
 

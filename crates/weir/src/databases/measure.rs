@@ -21,7 +21,7 @@ pub fn admit(premises: &mut Premises, spec: &OltpSpec, any_maker: bool) -> anyho
     let writes = spec.script.writes();
     if writes {
         premises.refuse_foreign()?;
-        premises.refuse_full(None, premises.connection.dialect())?;
+        premises.refuse_full(None)?;
     }
     premises.refuse_unprivileged(if writes { Need::Write } else { Need::Read })?;
     let options = LoadOptions { any_maker: any_maker || !writes, ..LoadOptions::default() };

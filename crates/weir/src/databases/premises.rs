@@ -8,15 +8,12 @@ use weir_db::credentials::Login;
 use weir_db::database::{self, Holding, Missing, Need};
 use weir_db::{Connection, DbError, Server};
 use weir_host::Host;
-use weir_oltp::{Dialect, OltpSpec, size};
+use weir_oltp::{OltpSpec, size};
 
 use super::server::Named;
 use super::watch::place;
-use super::{DATABASE, server};
+use super::{DATABASE, server, variables};
 use crate::failure::{Lacking, Usage};
-
-/// What stays free on the data's file system whatever is loaded, besides a tenth of the load for redo and growth.
-const KEEP_BYTES: u64 = 256 << 20;
 
 /// The servers of a workload and what is known of the first.
 pub struct Premises {
@@ -30,6 +27,8 @@ pub struct Premises {
     pub data_dir: Option<PathBuf>,
     /// Whether that folder is the server's beyond its word.
     is_its_own: bool,
+    /// The server's first process, if that is on this machine.
+    process: Option<u32>,
 }
 
 impl Premises {
@@ -46,7 +45,8 @@ impl Premises {
             Err(error) => return Err(server::not_connected(error, &login)),
         };
         let home = place::find(&Host::live(), server::first(&login)?, &mut connection);
-        Ok(Premises { login, connection, exists, data_dir: home.data, is_its_own: home.is_its_own })
+        let place::Home { process, data: data_dir, is_its_own, .. } = home;
+        Ok(Premises { login, connection, exists, data_dir, is_its_own, process })
     }
 
     /// The folder of the data where something may be written beside them. Not through another process's root: whoever
@@ -132,16 +132,18 @@ impl Premises {
         Err(Lacking { what, hint: Some(hint) }.into())
     }
 
-    /// Refuses a load that the data's file system has no room for. Says how large it becomes.
-    pub fn refuse_full(&self, load: Option<&OltpSpec>, dialect: Dialect) -> anyhow::Result<()> {
-        let bytes = load.map_or(0, |spec| size::tables_bytes(spec, dialect));
+    /// Refuses a load that the data's file system has no space for. Says how large it becomes.
+    pub fn refuse_full(&mut self, load: Option<&OltpSpec>) -> anyhow::Result<()> {
+        let (tables, log) = load.map_or((0, 0), |spec| self.sizes(spec));
         let free =
             self.data_dir.as_ref().and_then(|dir| Host::live().free_space(dir).ok()).map(|s| s.free_bytes);
-        if bytes > 0 {
+        let log_too =
+            if log > 0 { format!(", and the server's log about {}", Bytes(log)) } else { String::new() };
+        if tables > 0 {
             let free = free.map_or(String::new(), |free| format!("; {} are free", Bytes(free)));
-            say!("weir: the tables take about {}{free}", Bytes(bytes));
+            say!("weir: the tables take about {}{log_too}{free}", Bytes(tables));
         }
-        let needed = bytes + bytes / 10 + KEEP_BYTES;
+        let needed = size::needed_bytes(tables, log);
         match (free, &self.data_dir) {
             (Some(free), Some(dir)) if free < needed => {
                 let what = format!(
@@ -157,6 +159,16 @@ impl Premises {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Bytes of a load's tables, and of what the server's log keeps of it on the same file system.
+    fn sizes(&mut self, spec: &OltpSpec) -> (u64, u64) {
+        let dialect = self.connection.dialect();
+        let log = match place::logs_elsewhere(&Host::live(), self.process, &mut self.connection) {
+            true => 0,
+            false => size::log_bytes(spec, dialect, &variables::read(&mut self.connection)),
+        };
+        (size::tables_bytes(spec, dialect), log)
     }
 }
 

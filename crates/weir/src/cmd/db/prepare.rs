@@ -25,7 +25,7 @@ pub fn run(args: PrepareArgs, _command: &[String]) -> anyhow::Result<Outcome> {
     let mut premises = Premises::enter(servers(&args.connect)?)?;
     premises.refuse_foreign()?;
     premises.refuse_unprivileged(if premises.exists { Need::Prepare } else { Need::CreateDatabase })?;
-    premises.refuse_full(Some(&spec), premises.connection.dialect())?;
+    premises.refuse_full(Some(&spec))?;
     let any_maker = args.tables.sysbench_tables;
     let options = LoadOptions { threads: spec.threads, any_maker, ..LoadOptions::default() };
     // Several servers are several databases: each gets the tables.

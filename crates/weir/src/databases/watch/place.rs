@@ -130,6 +130,21 @@ fn data_folder(connection: &mut Connection) -> Result<Option<PathBuf>, DbError> 
     Ok(one(connection, statement)?.map(PathBuf::from))
 }
 
+/// Whether the server keeps its log, MySQL's binary log or PostgreSQL's WAL, on another file system than its data, as far as this
+/// user may see.
+pub fn logs_elsewhere(host: &Host, process: Option<u32>, connection: &mut Connection) -> bool {
+    let data = data_folder(connection).ok().flatten();
+    let log = match connection.dialect() {
+        Dialect::Postgres => data.as_ref().map(|data| data.join("pg_wal")),
+        Dialect::MySql => {
+            let names = one(connection, "SELECT @@log_bin_basename").ok().flatten();
+            names.as_deref().and_then(|names| Path::new(names).parent()).map(Path::to_path_buf)
+        }
+    };
+    let device = |folder: Option<PathBuf>| Some(reach(host, process, &folder?).ok()?.metadata().ok()?.dev());
+    device(data).zip(device(log)).is_some_and(|(data, log)| data != log)
+}
+
 fn one(connection: &mut Connection, statement: &str) -> Result<Option<String>, DbError> {
     let rows = connection.query(statement)?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
