@@ -42,27 +42,29 @@ fn last_ns(running: &Running) -> u64 {
     running.shared.book.seats.iter().map(|seat| seat.last_ns.load(Relaxed)).max().unwrap_or(0)
 }
 
-/// Whether the run ended before its time.
-fn was_cut_short(running: &Running, seen: &Seen) -> bool {
-    seen.stopped
-        || is_all_done(running)
-        || running.shared.has_failed()
-        || running.span.deadline_ns == u64::MAX
-}
-
 /// Whether all transactions have begun, where their number is limited.
 fn is_all_done(running: &Running) -> bool {
     let limit = running.shared.spec.transactions;
     limit > 0 && running.shared.tickets.load(Relaxed) >= limit
 }
 
-/// Measured time: to the last transaction's end, or to the end of the time asked for where nothing ended after it.
+/// When the run was to end: at the end of the time asked for, or when somebody asked to stop or an error ended it before.
+fn over_ns(running: &Running, seen: &Seen) -> Option<u64> {
+    seen.over_ns.map(|over_ns| over_ns.min(running.span.deadline_ns))
+}
+
+/// Measured time: until the run was to end or came to its end by itself, or to a later end of the last transaction; to this end
+/// alone where their number was the limit.
 fn elapsed_ns(running: &Running, seen: &Seen) -> u64 {
-    let last_ns = last_ns(running);
-    let end = if was_cut_short(running, seen) { last_ns } else { last_ns.max(running.span.deadline_ns) };
-    // What hangs has no end, but took its time.
-    let end = if seen.abandoned { end.max(seen.end_ns) } else { end };
-    end.saturating_sub(running.measure_from_ns).max(1)
+    let is_counted_out = is_all_done(running) && !seen.stopped && !running.shared.has_failed();
+    let over_ns = match over_ns(running, seen) {
+        // What hangs has no end, but took its time.
+        _ if seen.abandoned => seen.end_ns,
+        _ if is_counted_out => 0,
+        Some(over_ns) => over_ns,
+        None => seen.end_ns,
+    };
+    last_ns(running).max(over_ns).saturating_sub(running.measure_from_ns).max(1)
 }
 
 fn kinds(sums: &Sums, base: &Sums) -> BTreeMap<Kind, KindRecord> {
@@ -102,9 +104,8 @@ fn connections(running: &Running, seen: &Seen) -> Vec<ConnectionRecord> {
 /// How the schedule was kept, counting what was due and never started.
 fn lateness(running: &Running, seen: &Seen, sums: &Sums) -> Option<Lateness> {
     let schedule = running.shared.schedule.as_ref()?;
-    // A run that lasted its time was due everything up to its end; one that was cut short, up to its last transaction.
-    let cut_short = was_cut_short(running, seen);
-    let end_ns = if cut_short { last_ns(running) } else { running.span.deadline_ns };
+    // Connections that came to an end by themselves wanted nothing after their last transaction.
+    let end_ns = over_ns(running, seen).unwrap_or_else(|| last_ns(running));
     let seats = &running.shared.book.seats;
     let in_hand: u64 = seats.iter().map(|seat| seat.not_started.load(Relaxed)).sum();
     let left = || due_before(lock(schedule).clone(), end_ns.saturating_sub(running.span.epoch_ns));

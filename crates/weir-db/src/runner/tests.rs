@@ -17,11 +17,14 @@ struct Fake {
     opened: Arc<AtomicU64>,
     attempt: fn(u64) -> Result<Done, DbError>,
     open: fn(u64) -> Result<(), DbError>,
+    /// Whether there is another transaction after so many attempts of a run.
+    has_more: fn(u64) -> bool,
 }
 
 impl Fake {
     fn new(attempt: fn(u64) -> Result<Done, DbError>) -> Fake {
-        Fake { attempts: Arc::default(), opened: Arc::default(), attempt, open: |_| Ok(()) }
+        let (attempts, opened) = (Arc::default(), Arc::default());
+        Fake { attempts, opened, attempt, open: |_| Ok(()), has_more: |_| true }
     }
 }
 
@@ -46,6 +49,10 @@ impl Driver for Fake {
 
     fn reconnect(&mut self) -> Result<(), DbError> {
         (self.open)(self.opened.fetch_add(1, SeqCst))
+    }
+
+    fn has_more(&self) -> bool {
+        (self.has_more)(self.attempts.load(SeqCst))
     }
 
     fn server(&self) -> ServerRecord {
@@ -278,6 +285,61 @@ fn a_request_to_stop_keeps_what_was_measured() {
     let record = run_workload(&spec, Arc::new(fake), &options, &mut StopAt(stop.clone()), &stop).unwrap();
     assert!(count(&record, Kind::Transaction) > 0);
     assert!(record.error.is_none());
+}
+
+/// The time of a run that its script ends is the time until then, and nothing was due afterwards.
+#[test]
+fn a_run_that_its_script_ends_took_no_longer() {
+    for rate in [None, Some(Rate { iops: 1000.0, arrival: Arrival::Constant })] {
+        let fake = Fake { has_more: |attempts| attempts < 20, ..Fake::new(|_| Ok(CHANGED)) };
+        let duration = Nanos::from_millis(30_000);
+        let record = outcome(&OltpSpec { transactions: 0, duration, rate, ..spec() }, fake).unwrap();
+        assert!(count(&record, Kind::Transaction) >= 20);
+        assert!(record.elapsed_ns < duration.0 / 2, "{}", record.elapsed_ns);
+        let not_started = record.lateness.map_or(0, |lateness| lateness.not_started);
+        assert!(not_started < 1000, "{not_started}");
+    }
+}
+
+/// A stall before the end, however that comes, is part of the run's time, and what was due meanwhile was not started.
+#[test]
+fn a_stall_that_ends_a_run_took_its_time() {
+    struct StopAfter(u64, Stop);
+    impl Observer for StopAfter {
+        fn tick(&mut self, tick: &Tick<'_>) {
+            if tick.at_ns >= self.0 as i64 {
+                self.1.request(2);
+            }
+        }
+    }
+    const STALL_NS: u64 = 300_000_000;
+    // A statement that is cancelled, and one that the server refuses after a while.
+    fn hang(attempt: u64) -> Result<Done, DbError> {
+        if attempt > 3 {
+            std::thread::sleep(Duration::from_millis(500));
+            return Err(lost());
+        }
+        Ok(CHANGED)
+    }
+    fn fail_late(attempt: u64) -> Result<Done, DbError> {
+        if attempt > 3 {
+            std::thread::sleep(Duration::from_nanos(STALL_NS));
+            return Err(server_error(1062));
+        }
+        Ok(CHANGED)
+    }
+    let rate = Some(Rate { iops: 1000.0, arrival: Arrival::Constant });
+    let spec = OltpSpec { transactions: 0, duration: Nanos::from_millis(60_000), rate, ..spec() };
+    for (attempt, stop_after_ns) in [(hang as fn(u64) -> _, STALL_NS), (fail_late, u64::MAX / 4)] {
+        let stop = Stop::default();
+        let options = RunOptions { tick_ns: 20_000_000, grace_ns: 150_000_000, ..RunOptions::default() };
+        let mut observer = StopAfter(stop_after_ns, stop.clone());
+        let fake = Arc::new(Fake::new(attempt));
+        let record = run_workload(&spec, fake, &options, &mut observer, &stop).unwrap();
+        assert!(record.elapsed_ns >= STALL_NS, "{}", record.elapsed_ns);
+        let lateness = record.lateness.unwrap();
+        assert!(lateness.not_started > 200, "{lateness:?}");
+    }
 }
 
 #[test]

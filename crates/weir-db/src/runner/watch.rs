@@ -40,7 +40,10 @@ pub struct Seen {
     pub abandoned: bool,
     /// The user asked to stop.
     pub stopped: bool,
-    /// When the run ended, ns on the monotonic clock.
+    /// When no transaction was to start any more, by the time asked for, a request or a failure; `None`: the connections came to
+    /// their end before that. Ns on the monotonic clock.
+    pub over_ns: Option<u64>,
+    /// When the last connection had ended or was left behind, on the same clock.
     pub end_ns: u64,
 }
 
@@ -76,8 +79,6 @@ struct Watch<'a> {
     last_ns: u64,
     next_tick_ns: u64,
     measuring: bool,
-    /// When the run was to end, once it was.
-    over_ns: Option<u64>,
     /// When statements that still ran were cancelled.
     cancelled_ns: Option<u64>,
 }
@@ -92,7 +93,6 @@ pub fn watch(running: &mut Running, options: &RunOptions, observer: &mut dyn Obs
         last_ns: start_ns,
         next_tick_ns: start_ns + options.tick_ns,
         measuring: false,
-        over_ns: None,
         cancelled_ns: None,
         running,
     };
@@ -106,7 +106,7 @@ impl Watch<'_> {
     fn next_look_ns(&self) -> u64 {
         let now = now_ns();
         let start = if self.measuring { u64::MAX } else { self.running.measure_from_ns };
-        let end = if self.over_ns.is_some() { u64::MAX } else { self.running.span.deadline_ns };
+        let end = if self.seen.over_ns.is_some() { u64::MAX } else { self.running.span.deadline_ns };
         self.next_tick_ns.min(start).min(end).min(now + LOOK_NS)
     }
 
@@ -116,6 +116,9 @@ impl Watch<'_> {
         if now >= self.running.span.deadline_ns || stop.requested().is_some() {
             self.running.shared.halt.raise();
             self.seen.stopped |= stop.requested().is_some() && now < self.running.span.deadline_ns;
+        }
+        if self.running.shared.halt.is_raised() {
+            self.seen.over_ns.get_or_insert(now);
         }
         if !self.measuring && now >= self.running.measure_from_ns {
             self.begin_measuring(now);
@@ -209,10 +212,7 @@ impl Watch<'_> {
 
     /// Cancels statements that still run a while after the end, and gives them up after as long again: `true` then.
     fn end_hung(&mut self, now: u64, is_stopped: bool) -> bool {
-        if !self.running.shared.halt.is_raised() {
-            return false;
-        }
-        let over_ns = *self.over_ns.get_or_insert(now);
+        let Some(over_ns) = self.seen.over_ns else { return false };
         let longest_ns = if is_stopped { STOPPED_GRACE_NS } else { u64::MAX };
         let grace_ns = self.options.grace_ns.min(longest_ns);
         let Some(cancelled_ns) = self.cancelled_ns else {

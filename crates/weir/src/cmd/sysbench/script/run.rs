@@ -101,7 +101,7 @@ fn print(
     let abandoned = record.notes.iter().any(|note| note.key == "abandoned");
     // A user who has asked to stop knows why.
     let is_forced = abandoned && stop.requested().is_none();
-    print_end(&script.general, &counts, is_forced, stop, reports.log);
+    print_end(&script.general, record, &counts, is_forced, stop, reports.log);
     if let Some(error) = record.error.as_ref().filter(|_| script_failure.is_none()) {
         reports.log.fatal(error);
     }
@@ -129,8 +129,15 @@ fn print(
     }
 }
 
-/// Why the threads ended.
-fn print_end(general: &General, counts: &SqlCounts, is_forced: bool, stop: &Stop, log: &mut Log<'_>) {
+/// Why the threads ended; sysbench says nothing of a script that ended itself.
+fn print_end(
+    general: &General,
+    record: &OltpRecord,
+    counts: &SqlCounts,
+    is_forced: bool,
+    stop: &Stop,
+    log: &mut Log<'_>,
+) {
     if is_forced {
         log.fatal("The --max-time limit has expired, forcing shutdown...");
         return;
@@ -139,10 +146,12 @@ fn print_end(general: &General, counts: &SqlCounts, is_forced: bool, stop: &Stop
         "Interrupted, exiting..."
     } else if general.events > 0 && counts.events.count() >= general.events {
         "Event limit exceeded, exiting..."
-    } else {
+    } else if record.elapsed_ns >= general.time_s.saturating_mul(1_000_000_000) {
         "Time limit exceeded, exiting..."
+    } else {
+        ""
     };
-    for _ in 0..general.threads {
+    for _ in (0..general.threads).filter(|_| !reason.is_empty()) {
         log.info(reason);
     }
     log.info("Done.\n");
