@@ -25,6 +25,16 @@ impl Connection {
         })
     }
 
+    /// Connects for rows that are to stay: a statement outside a transaction is one, whatever the server's variables or its
+    /// `init_connect` say of that. PostgreSQL's always are.
+    pub fn open_committing(server: &Server) -> Result<Connection, DbError> {
+        let mut connection = Connection::open(server)?;
+        if server.dialect == Dialect::MySql {
+            connection.run("SET autocommit = 1")?;
+        }
+        Ok(connection)
+    }
+
     /// The server's family.
     pub fn dialect(&self) -> Dialect {
         match self {

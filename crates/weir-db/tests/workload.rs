@@ -15,7 +15,7 @@ use weir_db::load::{self, LoadOptions, Way};
 use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec, set_remover};
 use weir_db::vitals::variables_that_matter;
-use weir_db::{Connection, DbError, Server};
+use weir_db::{Connection, DbError, Secret, Server};
 use weir_oltp::record::ServerRecord;
 use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, size, statement_order};
 
@@ -181,6 +181,42 @@ fn the_binary_log_of_a_load_is_as_large_as_was_said() {
         let variables = variables_that_matter(&mut connection).unwrap();
         let said = size::log_bytes(&spec, Dialect::MySql, &variables);
         assert!((said * 9 / 10..=said).contains(&bytes), "{format}: {bytes} of {said}");
+    }
+}
+
+/// A user of a database's own, with these privileges on it; in PostgreSQL one that may make databases.
+fn user(server: &Server, privileges: &str, database: &str) -> Server {
+    let mut connection = Connection::open(server).unwrap();
+    let statements = match server.dialect {
+        Dialect::Postgres => vec!["CREATE ROLE plain LOGIN CREATEDB PASSWORD 'p'".to_string()],
+        Dialect::MySql => vec![
+            "CREATE USER plain@localhost IDENTIFIED BY 'p'".to_string(),
+            format!("GRANT {privileges} ON {database}.* TO plain@localhost"),
+        ],
+    };
+    for statement in statements {
+        connection.run(&statement).unwrap();
+    }
+    let (user, password) = ("plain".to_string(), Secret::new("p"));
+    Server { user, password, database: database.to_string(), ..server.clone() }
+}
+
+#[test]
+fn rows_stay_where_the_server_commits_nothing_by_itself() {
+    if !installed("rows_stay_where_the_server_commits_nothing_by_itself").contains(&Flavour::Mariadb) {
+        return;
+    }
+    let sandbox = start(Flavour::Mariadb, "committing", &[("init_connect", "SET autocommit = 0")]);
+    let superuser = database(&sandbox.server(), "committing");
+    // A superuser's connections are spared it.
+    let server = user(&superuser, "ALL", "committing");
+    let (spec, count) = (small(Script::Insert), "SELECT COUNT(*) FROM sbtest1");
+    for only in [Way::LoadData, Way::Insert] {
+        prepare(&spec, &server, &LoadOptions { only: Some(only), ..LoadOptions::default() }).unwrap();
+        assert_eq!(number(&superuser, count), 300, "{only:?}");
+        assert_eq!(run(&OltpSpec { tables: 1, ..spec.clone() }, &server).unwrap().error, None);
+        assert_eq!(number(&superuser, count), 360, "{only:?}");
+        load::cleanup(&server, &LoadOptions::default(), &|_| {}, &Stop::default()).unwrap();
     }
 }
 

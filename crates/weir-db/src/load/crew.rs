@@ -83,7 +83,7 @@ impl Crew {
         jobs: &[J],
         act: &(dyn Fn(&mut Connection, &J) -> Result<(), DbError> + Sync),
     ) -> Result<(), DbError> {
-        let mut connection = Connection::open(server)?;
+        let mut connection = Connection::open_committing(server)?;
         lock(&self.cancellers).push(connection.canceller());
         while !self.over.load(Relaxed)
             && let Some(job) = jobs.get(self.next.fetch_add(1, Relaxed))

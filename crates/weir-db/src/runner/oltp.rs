@@ -77,7 +77,7 @@ fn limit(server: &Server) -> Result<Option<u64>, DbError> {
 impl Workload for Oltp {
     fn open(&self, seat: Seat) -> Result<Box<dyn Driver>, DbError> {
         let server = &self.servers[seat.index as usize % self.servers.len().max(1)];
-        let connection = Connection::open(server)?;
+        let connection = Connection::open_committing(server)?;
         let mut client = Client {
             stream: Stream::new(&self.spec, seat, self.highest_id),
             statements: Statements::new(&self.spec, server.dialect),
@@ -129,7 +129,7 @@ impl Driver for Client {
     }
 
     fn reconnect(&mut self) -> Result<(), DbError> {
-        self.connection = Connection::open(&self.server)?;
+        self.connection = Connection::open_committing(&self.server)?;
         self.statements.prepare(&mut self.connection)
     }
 
