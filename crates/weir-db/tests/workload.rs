@@ -15,7 +15,7 @@ use weir_db::load::{self, LoadOptions, Way};
 use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec, set_remover};
 use weir_db::vitals::variables_that_matter;
-use weir_db::{Connection, DbError, Secret, Server};
+use weir_db::{Connection, DbError, Secret, Server, database};
 use weir_oltp::record::ServerRecord;
 use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, size, statement_order};
 
@@ -217,6 +217,33 @@ fn rows_stay_where_the_server_commits_nothing_by_itself() {
         assert_eq!(run(&OltpSpec { tables: 1, ..spec.clone() }, &server).unwrap().error, None);
         assert_eq!(number(&superuser, count), 360, "{only:?}");
         load::cleanup(&server, &LoadOptions::default(), &|_| {}, &Stop::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_database_is_made_whole_or_not_at_all() {
+    for flavour in installed("a_database_is_made_whole_or_not_at_all") {
+        let clusters = ("innodb_force_primary_key", "1");
+        let variables = if flavour == Flavour::Postgres { &[][..] } else { &[clusters] };
+        let sandbox = start(flavour, "made", variables);
+        let make = |server: &Server| {
+            database::create(&mut Connection::open(&database::lobby(server)).unwrap(), server)
+        };
+        let server = Server { database: "made".to_string(), ..sandbox.server() };
+        make(&server).unwrap();
+        prepare(&small(Script::ReadWrite), &server, &LoadOptions::default()).unwrap();
+        load::cleanup(&server, &LoadOptions::default(), &|_| {}, &Stop::default()).unwrap();
+        assert!(database::drop_made(&server).unwrap(), "{flavour}");
+
+        // One that may make the database, and not what says whose it is.
+        let poor = user(&sandbox.server(), "CREATE, DROP, SELECT", "undone");
+        if flavour == Flavour::Postgres {
+            let nowhere = "ALTER ROLE plain SET search_path = nowhere";
+            Connection::open(&sandbox.server()).unwrap().run(nowhere).unwrap();
+        }
+        assert!(matches!(make(&poor), Err(DbError::Server(_))), "{flavour}");
+        let left = Connection::open(&Server { database: "undone".to_string(), ..sandbox.server() });
+        assert!(left.is_err_and(|error| database::is_missing(&error)), "{flavour}");
     }
 }
 

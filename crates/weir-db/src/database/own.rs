@@ -27,6 +27,9 @@ pub enum Holding {
     Others(Vec<String>),
 }
 
+/// What a database of weir's holds once its tables are removed.
+const MADE_AND_EMPTY: Holding = Holding::Tables { count: 0, made: true };
+
 /// The server without the database, which may not be there yet.
 pub fn lobby(server: &Server) -> Server {
     let database = match server.dialect {
@@ -68,16 +71,25 @@ pub fn holding(connection: &mut Connection) -> Result<Holding, DbError> {
     Ok(if count == 0 && !made { Holding::Nothing } else { Holding::Tables { count, made } })
 }
 
-/// Makes the server's database, with the table by which it is known again.
+/// Makes the server's database, with the table by which it is known again. Where that table cannot be made, the database goes again.
 ///
 /// # Errors
 /// When the server refuses.
 pub fn create(lobby: &mut Connection, server: &Server) -> Result<(), DbError> {
     lobby.run(&format!("CREATE DATABASE {}", quoted(server.dialect, &server.database)))?;
-    let mut inside = Connection::open(server)?;
-    inside.run(&format!("CREATE TABLE {MARKER} (version VARCHAR(40))"))?;
-    inside.run(&format!("INSERT INTO {MARKER} VALUES ('{}')", env!("CARGO_PKG_VERSION")))?;
-    Ok(())
+    let marked = mark(server);
+    if marked.is_err() {
+        // That error says more than what follows from it.
+        let _ = drop_if(server, |holding| matches!(*holding, Holding::Nothing | MADE_AND_EMPTY));
+    }
+    marked
+}
+
+/// Clusters, and servers with sql_require_primary_key, take no table without a primary key.
+fn mark(server: &Server) -> Result<(), DbError> {
+    let mut inside = Connection::open_committing(server)?;
+    inside.run(&format!("CREATE TABLE {MARKER} (version VARCHAR(40) NOT NULL PRIMARY KEY)"))?;
+    inside.run(&format!("INSERT INTO {MARKER} VALUES ('{}')", env!("CARGO_PKG_VERSION"))).map(drop)
 }
 
 /// Removes the server's database if weir made it and nothing but its marker is in it. Whether it did.
@@ -85,12 +97,17 @@ pub fn create(lobby: &mut Connection, server: &Server) -> Result<(), DbError> {
 /// # Errors
 /// When the server refuses. A database that is not there is none.
 pub fn drop_made(server: &Server) -> Result<bool, DbError> {
+    drop_if(server, |holding| *holding == MADE_AND_EMPTY)
+}
+
+/// Removes the server's database if it holds such. Whether it did.
+fn drop_if(server: &Server, may_go: impl Fn(&Holding) -> bool) -> Result<bool, DbError> {
     let mut inside = match Connection::open(server) {
         Ok(inside) => inside,
         Err(error) if is_missing(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
-    if holding(&mut inside)? != (Holding::Tables { count: 0, made: true }) {
+    if !may_go(&holding(&mut inside)?) {
         return Ok(false);
     }
     drop(inside);
