@@ -102,22 +102,34 @@ pub(super) fn connect(place: &Place, timeout: Duration) -> io::Result<OwnedFd> {
     }
 }
 
-/// Tries every address of the name; the last one's error counts.
 fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<OwnedFd> {
-    let until = Instant::now() + timeout;
     let host = host.trim_start_matches('[').trim_end_matches(']');
+    // The time for the name counts, too.
+    let until = Instant::now() + timeout;
+    connect_any(&(host, port).to_socket_addrs()?.collect::<Vec<_>>(), until)
+}
+
+/// Tries one address after the other; the last one's error counts.
+fn connect_any(addresses: &[SocketAddr], until: Instant) -> io::Result<OwnedFd> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (host, port).to_socket_addrs()? {
+    for (tried, address) in addresses.iter().enumerate() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        match TcpStream::connect_timeout(&address, left) {
+        match TcpStream::connect_timeout(address, share(left, addresses.len() - tried)) {
             Ok(stream) => return prepared(stream),
             Err(error) => failure = error,
         }
     }
     Err(failure)
+}
+
+/// How long an address may take of the time that is left, so that those after it are tried too: one that a firewall drops
+/// silently would take all of it.
+fn share(left: Duration, addresses: usize) -> Duration {
+    let addresses = u32::try_from(addresses).unwrap_or(u32::MAX).max(1);
+    (left / addresses).max(Duration::from_millis(1))
 }
 
 fn prepared(stream: TcpStream) -> io::Result<OwnedFd> {
@@ -151,6 +163,38 @@ mod tests {
 
     use super::*;
     use crate::as_root::root_or_say;
+
+    #[test]
+    fn an_address_leaves_time_for_those_after_it() {
+        let ms = Duration::from_millis;
+        for (left, addresses, expected) in [
+            (ms(9000), 3, ms(3000)),
+            (ms(6000), 2, ms(3000)),
+            (ms(3000), 1, ms(3000)),
+            (ms(1), 2, ms(1)),
+            (ms(50), 0, ms(50)),
+        ] {
+            assert_eq!(share(left, addresses), expected, "{left:?}, {addresses}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_never_answers_does_not_keep_the_next_from_being_tried() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let silent =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&silent, &here).unwrap();
+        rustix::net::listen(&silent, 0).unwrap();
+        let full = SocketAddr::try_from(rustix::net::getsockname(&silent).unwrap()).unwrap();
+        // Once its queue is full, the kernel drops what more comes.
+        let within = Duration::from_millis(300);
+        let queued: Vec<_> =
+            std::iter::from_fn(|| TcpStream::connect_timeout(&full, within).ok()).take(16).collect();
+        assert!(queued.len() < 16, "the queue is never full");
+        let good = std::net::TcpListener::bind(here).unwrap();
+        let addresses = [full, good.local_addr().unwrap()];
+        connect_any(&addresses, Instant::now() + Duration::from_secs(4)).unwrap();
+    }
 
     #[test]
     fn a_socket_that_anybody_may_have_made_is_nobodys() {
