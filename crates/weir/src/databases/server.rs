@@ -1,5 +1,9 @@
 //! The first connection of a command, and what errors of servers mean to a user.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use weir_cli::signals;
 use weir_db::credentials::Login;
 use weir_db::database::quoted;
 use weir_db::{Connection, DbError, Secret, Server, ServerError};
@@ -36,13 +40,28 @@ impl Named {
 /// type it.
 pub fn try_open(login: &mut Login) -> Result<Connection, DbError> {
     let Some(server) = login.servers.first() else { return Err(DbError::Stopped) };
-    let refused = match Connection::open(server) {
+    let refused = match open(server) {
         Err(error) if server.password.is_empty() && is_refusal(&error) => error,
         answer => return answer,
     };
     match (ask_password(login), login.servers.first()) {
-        (Ok(true), Some(server)) => Connection::open(server),
+        (Ok(true), Some(server)) => open(server),
         _ => Err(refused),
+    }
+}
+
+/// Connects; where a signal asks to stop meanwhile, whoever waits for a silent server is left behind.
+fn open(server: &Server) -> Result<Connection, DbError> {
+    const LOOK_UP: Duration = Duration::from_millis(20);
+    let (sender, opened) = channel();
+    let named = server.clone();
+    std::thread::spawn(move || sender.send(Connection::open(&named)));
+    loop {
+        match opened.recv_timeout(LOOK_UP) {
+            Ok(answer) => return answer,
+            Err(RecvTimeoutError::Timeout) if signals::received().is_none() => {}
+            Err(_) => return Err(DbError::Stopped),
+        }
     }
 }
 

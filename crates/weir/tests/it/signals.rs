@@ -118,14 +118,16 @@ fn a_signal_while_a_script_connects_is_no_failure() {
 }
 
 #[test]
-fn a_signal_while_a_server_is_silent_is_no_lack() {
+fn a_signal_ends_the_wait_for_a_silent_server() {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = format!("mysql://root:x@{}/x", listener.local_addr().unwrap());
-    let mut running = weir.start(folder.path(), &["db", "run", "--db", &server, "--connect-timeout", "2s"], |_| true);
+    let port = listener.local_addr().unwrap().port().to_string();
+    let line = ["db", "run", "--mysql", "--host", "127.0.0.1", "--port", &port, "--connect-timeout", "30s"];
+    let mut running = weir.start(folder.path(), &line, |_| true);
     let silent = listener.accept().unwrap();
     running.signal("TERM");
     let ended = running.finish();
     assert_eq!(ended.code, 143, "{ended:?}");
+    assert!(!ended.stderr.contains("no answer"), "{ended:?}");
     drop(silent);
 }
