@@ -57,9 +57,51 @@ fn side(notes: &DoctorNotes, phase: &FloodPhase, measurements: &[Measurement]) -
     })
 }
 
-/// Mean of the samples within a phase.
+/// Bytes of a phase's samples over their time: the last of them may be far shorter than the others.
 fn device_rate(notes: &DoctorNotes, phase: &FloodPhase) -> Option<f64> {
     let within = notes.flood.samples.iter().filter(|s| s.at_ns > phase.start_ns && s.at_ns <= phase.end_ns);
-    let rates: Vec<f64> = within.filter_map(|s| s.device_bytes_per_second).collect();
-    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+    let (mut from_ns, mut bytes, mut seen_ns) = (phase.start_ns, 0.0, 0.0);
+    for sample in within {
+        let len_ns = sample.at_ns.saturating_sub(from_ns) as f64;
+        from_ns = sample.at_ns;
+        if let Some(rate) = sample.device_bytes_per_second {
+            bytes += rate * len_ns;
+            seen_ns += len_ns;
+        }
+    }
+    (seen_ns > 0.0).then(|| bytes / seen_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::FloodSample;
+
+    #[test]
+    fn the_devices_rate_weighs_each_sample_by_its_time() {
+        for (last, expected) in [(0.0, 200e6 * 3000.0 / 3002.0), (1.4e9, (600e6 + 2.8e6) / 3.002)] {
+            let sample = |at_ms: u64, rate: f64| FloodSample {
+                at_ns: at_ms * 1_000_000,
+                device_bytes_per_second: Some(rate),
+                ..FloodSample::default()
+            };
+            let mut notes = DoctorNotes::default();
+            // What another phase's device wrote does not count.
+            notes.flood.samples = vec![sample(900, 9e9)];
+            notes.flood.samples.extend((1..=6).map(|i| sample(1000 + i * 500, 200e6)));
+            notes.flood.samples.extend([sample(4002, last), sample(4600, 9e9)]);
+            let phase = FloodPhase {
+                kind: PhaseKind::Flood,
+                label: String::new(),
+                threads: 1,
+                dirty_bytes: None,
+                start_ns: 1_000_000_000,
+                end_ns: 4_002_000_000,
+                measurement: None,
+                flood_bytes_per_second: None,
+            };
+            let rate = device_rate(&notes, &phase).unwrap();
+            assert!((rate / expected - 1.0).abs() < 1e-9, "{rate} instead of {expected}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use super::progress::Steps;
 /// Commits that are still stuck after their phase and this share of it are let go by ending the flood.
 const GRACE: f64 = 0.4;
 
-/// A shorter interval, as at the end of a phase, holds too little for a rate: it would be drawn as a collapse.
+/// A shorter interval, as between a phase's last tick and its end, holds too little for a rate.
 const RATE_MIN_NS: u64 = 100_000_000;
 
 /// The timeline.
@@ -83,7 +83,10 @@ impl Timeline {
 
     /// A phase begins.
     pub fn begin(&mut self, kind: PhaseKind, label: String, threads: u32, dirty_bytes: Option<Bytes>) {
-        self.phase_bytes = self.flood_bytes();
+        // The first sample's rates are those of this phase.
+        self.last = self.host.sample(&self.target);
+        self.last_bytes = self.flood_bytes();
+        self.phase_bytes = self.last_bytes;
         self.phases.push(FloodPhase {
             kind,
             label,
@@ -108,8 +111,15 @@ impl Timeline {
             (flooded && seconds > 0.0).then(|| bytes.saturating_sub(since) as f64 / seconds);
     }
 
-    /// Takes a sample; `commits` are those of a tick, if commits are being measured.
+    /// Takes a sample; `commits` are those of a tick, if commits are being measured. One that follows another of its phase
+    /// too soon to have rates is left out: the other stands.
     pub fn sample(&mut self, commits: Option<&Tick<'_>>) -> &FloodSample {
+        let at_ns = self.now_ns();
+        let begun_ns = self.phases.last().map_or(0, |phase| phase.start_ns);
+        let since = self.samples.last().filter(|last| last.at_ns >= begun_ns);
+        if since.is_some_and(|last| at_ns < last.at_ns + RATE_MIN_NS) {
+            return &self.samples[self.samples.len() - 1];
+        }
         let now = self.host.sample(&self.target);
         let load = now.since(&self.last);
         let seconds = (load.elapsed_ns as f64 / 1e9).max(1e-3);
@@ -118,11 +128,13 @@ impl Timeline {
         let interval = commits.map(|tick| tick.interval);
         let done = interval.map(|i| (i.classes.get(&Class::Commit).map_or(0, |c| c.count), i.len_ns.max(1)));
         self.samples.push(FloodSample {
-            at_ns: self.zero.elapsed().as_nanos() as u64,
+            at_ns,
             dirty_bytes: load.memory.dirty_bytes,
             writeback_bytes: load.memory.writeback_bytes,
             flood_bytes_per_second: bytes.saturating_sub(self.last_bytes) as f64 / seconds,
-            device_bytes_per_second: device.map(|d| d.write_bytes_per_second),
+            device_bytes_per_second: device
+                .filter(|_| load.elapsed_ns >= RATE_MIN_NS)
+                .map(|d| d.write_bytes_per_second),
             commit_iops: done
                 .filter(|(_, len_ns)| *len_ns >= RATE_MIN_NS)
                 .map(|(count, len_ns)| count as f64 * 1e9 / len_ns as f64),
@@ -152,6 +164,32 @@ impl Observer for Watching<'_> {
         self.progress.detail(&detail);
         if tick.at_ns as f64 > tick.job.duration.0 as f64 * (1.0 + GRACE) {
             self.timeline.stop_flood();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_phase_are_far_enough_apart_for_rates() {
+        let mut timeline = Timeline::new(&Host::live(), &TargetFacts::default());
+        timeline.sample(None);
+        for _ in 0..2 {
+            timeline.begin(PhaseKind::Drain, String::new(), 0, None);
+            for _ in 0..20 {
+                timeline.sample(None);
+            }
+            timeline.end(None);
+        }
+        for phase in &timeline.phases {
+            let within = timeline.samples.iter().map(|s| s.at_ns);
+            let within: Vec<u64> = within.filter(|at| *at >= phase.start_ns && *at <= phase.end_ns).collect();
+            assert!(
+                !within.is_empty() && within.windows(2).all(|w| w[1] - w[0] >= RATE_MIN_NS),
+                "{within:?}"
+            );
         }
     }
 }
