@@ -380,6 +380,9 @@ pub struct FloodPhase {
     pub measurement: Option<String>,
     /// Mean rate of the flood in it.
     pub flood_bytes_per_second: Option<f64>,
+    /// Whether the flood was ended because commits were still stuck behind it long after their time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_short: bool,
 }
 
 /// One sample of the timeline.
@@ -431,6 +434,9 @@ pub struct EffectSide {
     pub p99_ns: Option<u64>,
     /// Longest commit, or the age of the oldest unfinished one if that is longer.
     pub worst_ns: u64,
+    /// Whether the longest would have taken longer, had the flood not been ended for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_short: bool,
     /// Rate of the flood's write(2) calls beside it; absent when idle.
     pub flood_bytes_per_second: Option<f64>,
     /// What the device wrote meanwhile, commits and flood together; absent where not seen.

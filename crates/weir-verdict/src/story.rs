@@ -52,6 +52,7 @@ fn side(notes: &DoctorNotes, phase: &FloodPhase, measurements: &[Measurement]) -
         mean_ns: m.latency.mean_ns,
         p99_ns: m.latency.p99_ns,
         worst_ns: m.latency.max_ns.max(m.oldest_ns_max),
+        cut_short: phase.cut_short,
         flood_bytes_per_second: phase.flood_bytes_per_second,
         device_bytes_per_second: device_rate(notes, phase),
     })
@@ -99,6 +100,7 @@ mod tests {
                 end_ns: 4_002_000_000,
                 measurement: None,
                 flood_bytes_per_second: None,
+                cut_short: false,
             };
             let rate = device_rate(&notes, &phase).unwrap();
             assert!((rate / expected - 1.0).abs() < 1e-9, "{rate} instead of {expected}");

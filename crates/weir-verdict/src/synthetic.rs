@@ -152,6 +152,7 @@ impl Lab {
             end_ns: start_ns + 4_000_000_000,
             measurement: Some(id),
             flood_bytes_per_second: flooded.then_some(2e8),
+            cut_short: false,
         });
         self.notes.flood.samples.push(FloodSample {
             at_ns: start_ns + 2_000_000_000,

@@ -58,6 +58,19 @@ fn the_collapse_and_the_rescue_are_told_with_figures() {
 }
 
 #[test]
+fn a_flood_that_was_ended_for_a_stuck_commit_gives_a_lower_bound() {
+    let mut lab = throttled_and_flooded();
+    let phases = lab.notes.flood.phases.iter_mut();
+    phases.filter(|phase| phase.kind == PhaseKind::Flood).for_each(|phase| phase.cut_short = true);
+    let report = report(lab);
+    let texts: Vec<&str> =
+        finding(&report, Topic::Flood).statements.iter().map(|s| s.text.as_str()).collect();
+    let bounds: Vec<bool> = texts.iter().map(|text| text.contains("the longest took at least ")).collect();
+    assert!(bounds[0] && bounds.iter().filter(|bound| **bound).count() == 1, "{texts:?}");
+    assert!(report.flood.is_some_and(|story| story.effects[0].flood.cut_short));
+}
+
+#[test]
 fn a_healthy_disk_needs_no_change() {
     let report = report(healthy());
     assert_eq!(report.headline.grade, Grade::Good);

@@ -1,6 +1,6 @@
 //! What rules look at, and the small sentences' parts they share.
 
-use super::doctor::{Curve, CurvePoint, Estimate, Evidence, FloodStory, Measurement};
+use super::doctor::{Curve, CurvePoint, EffectSide, Estimate, Evidence, FloodStory, Measurement};
 use super::notes::{DoctorNotes, StepKind, SyncPath};
 use super::sustained::Sustained;
 use weir_core::target::{Conditions, Queue, TargetFacts};
@@ -64,6 +64,12 @@ impl<'a> View<'a> {
 /// `1.23 ms`.
 pub fn time(ns: u64) -> String {
     Nanos(ns).to_string()
+}
+
+/// The longest commit of a side: `14.2 s`, or `at least 14.2 s` where the flood was ended for it.
+pub fn longest(side: &EffectSide) -> String {
+    let bound = if side.cut_short { "at least " } else { "" };
+    format!("{bound}{}", time(side.worst_ns))
 }
 
 /// `1.23 ms` of a fractional mean.

@@ -161,7 +161,8 @@ fn side(label: &str, story: &FloodStory, pick: impl Fn(&FloodEffect) -> Option<&
 }
 
 fn cell(effect: &FloodEffect, side: &EffectSide) -> String {
-    let (rate, worst) = (per_second(side.iops.mean), time(side.worst_ns));
+    let bound = if side.cut_short { "≥ " } else { "" };
+    let (rate, worst) = (per_second(side.iops.mean), format!("{bound}{}", time(side.worst_ns)));
     if side.measurement == effect.idle.measurement || effect.idle.iops.mean <= 0.0 {
         return format!("{rate} (worst {worst})");
     }
@@ -236,13 +237,15 @@ mod tests {
 
     #[test]
     fn the_summary_can_be_pasted() {
-        let text = doctor(&from_record(&throttled_and_flooded().record(Vec::new())).unwrap());
+        let mut lab = throttled_and_flooded();
+        lab.notes.flood.phases[1].cut_short = true;
+        let text = doctor(&from_record(&lab.record(Vec::new())).unwrap());
         for line in text.lines() {
             assert!(line.chars().count() <= COLUMNS || line.starts_with("     do:"), "too wide: {line}");
         }
         assert!(text.lines().count() <= 55, "{} lines:\n{text}", text.lines().count());
         assert!(text.starts_with("weir doctor /srv/db: POOR\n"), "{text}");
-        assert!(text.contains("10 threads"), "{text}");
+        assert!(text.contains("10 threads") && text.contains("%, worst ≥ "), "{text}");
         let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flowing.contains("[flood-flood-t10 n=135, flood-rescue-t10 n=2,812]"), "{text}");
         assert!(text.contains("sysctl -w vm.dirty_bytes=15000000"), "{text}");

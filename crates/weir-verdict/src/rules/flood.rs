@@ -4,7 +4,7 @@ use crate::doctor::{
     Advice, EffectSide, Evidence, Finding, FloodEffect, FloodStory, Grade, Statement, Topic,
 };
 use crate::rules::{commit, tails};
-use crate::view::{View, limit, percent, quoted, threads, time, times};
+use crate::view::{View, limit, longest, percent, quoted, threads, time, times};
 use weir_core::units::{Bytes, megabytes_per_second, per_second};
 
 /// Share of the idle commits that must remain: above it a flood is felt by few, below the other a database stands
@@ -99,7 +99,7 @@ fn collapse(effect: &FloodEffect) -> Statement {
         threads(effect.threads),
         per_second(idle.iops.mean),
         per_second(flood.iops.mean),
-        time(flood.worst_ns),
+        longest(flood),
     );
     Statement::new(text, vec![side_of(idle), side_of(flood)])
 }
@@ -132,7 +132,7 @@ fn rescue(effect: &FloodEffect, chosen: Bytes) -> Option<Statement> {
         threads(effect.threads),
         per_second(side.iops.mean),
         percent(kept(side, effect)),
-        time(side.worst_ns),
+        longest(side),
     );
     Some(Statement::new(text, vec![side_of(side)]))
 }
@@ -321,6 +321,7 @@ mod tests {
             mean_ns: 0.0,
             p99_ns,
             worst_ns,
+            cut_short: false,
             flood_bytes_per_second: None,
             device_bytes_per_second: None,
         };

@@ -81,6 +81,15 @@ impl Timeline {
         }
     }
 
+    /// Ends the flood, if it runs, because commits have taken too long; whether some are stuck still.
+    fn cut_short(&mut self, stuck: bool) {
+        let cut_short = stuck && self.is_flooding();
+        self.stop_flood();
+        if let Some(phase) = self.phases.last_mut() {
+            phase.cut_short |= cut_short;
+        }
+    }
+
     /// A phase begins.
     pub fn begin(&mut self, kind: PhaseKind, label: String, threads: u32, dirty_bytes: Option<Bytes>) {
         // The first sample's rates are those of this phase.
@@ -96,6 +105,7 @@ impl Timeline {
             end_ns: 0,
             measurement: None,
             flood_bytes_per_second: None,
+            cut_short: false,
         });
     }
 
@@ -163,7 +173,7 @@ impl Observer for Watching<'_> {
         );
         self.progress.detail(&detail);
         if tick.at_ns as f64 > tick.job.duration.0 as f64 * (1.0 + GRACE) {
-            self.timeline.stop_flood();
+            self.timeline.cut_short(tick.interval.oldest_ns > 0);
         }
     }
 }
@@ -171,6 +181,27 @@ impl Observer for Watching<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_io::flood::FloodSpec;
+
+    #[test]
+    fn a_flood_that_is_ended_for_stuck_commits_marks_its_phase() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = weir_fs::Dir::open(folder.path()).unwrap();
+        let mut timeline = Timeline::new(&Host::live(), &TargetFacts::default());
+        for (stuck, flooded) in [(true, true), (false, true), (true, false)] {
+            if flooded {
+                let spec = FloodSpec::parse("dd:size=1m,bs=4k", folder.path()).unwrap();
+                timeline.start_flood(Flood::start_in(&dir, spec).unwrap());
+            }
+            timeline.begin(PhaseKind::Flood, String::new(), 1, None);
+            timeline.cut_short(stuck);
+            // Those that are stuck still when the flood has been ended are no other case.
+            timeline.cut_short(false);
+            timeline.end(None);
+            assert!(!timeline.is_flooding());
+            assert_eq!(timeline.phases.last().map(|p| p.cut_short), Some(stuck && flooded));
+        }
+    }
 
     #[test]
     fn samples_of_a_phase_are_far_enough_apart_for_rates() {

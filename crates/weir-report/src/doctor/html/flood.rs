@@ -11,6 +11,7 @@ use weir_core::units::{Bytes, Nanos, megabytes_per_second, per_second};
 use weir_verdict::doctor::{
     DoctorReport, EffectSide, FloodEffect, FloodPhase, FloodSample, FloodStory, PhaseKind,
 };
+use weir_verdict::view::longest;
 
 /// Anchor of the timeline.
 pub const TIMELINE: &str = "flood-timeline";
@@ -213,7 +214,7 @@ fn effects(story: &FloodStory) -> BarFigure {
             label,
             value: side.iops.mean,
             interval: interval(&side.iops),
-            note: format!("longest {}", Nanos(side.worst_ns)),
+            note: format!("longest {}", longest(side)),
             look,
         };
         (name, sides(effect).into_iter().map(bar).collect())
@@ -242,7 +243,7 @@ fn effects_table(story: &FloodStory) -> Table {
                 side.n.to_string(),
                 Nanos(side.mean_ns as u64).to_string(),
                 side.p99_ns.map_or("too few".to_string(), |ns| Nanos(ns).to_string()),
-                Nanos(side.worst_ns).to_string(),
+                longest(side),
                 optional(side.flood_bytes_per_second),
             ]
         })

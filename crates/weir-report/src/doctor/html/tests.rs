@@ -118,6 +118,7 @@ impl Made {
             end_ns: (from + seconds) * 1_000_000_000,
             measurement,
             flood_bytes_per_second: flooded.then_some(2e8),
+            cut_short: false,
         });
     }
 
@@ -243,9 +244,13 @@ fn every_link_of_the_evidence_leads_somewhere() {
 
 #[test]
 fn collapse_and_rescue_are_drawn_and_said() {
-    let html = doctor(&report());
+    let mut report = report();
+    report.flood.as_mut().unwrap().effects[0].flood.cut_short = true;
+    let html = doctor(&report);
     for part in [
         "id=\"flood-timeline\"",
+        "longest at least ",
+        ">at least ",
         "id=\"depth-curves\"",
         "id=\"commit-rates\"",
         "flood + dirty_bytes 15 MB",
