@@ -11,7 +11,7 @@ use weir_core::units::Bytes;
 
 /// A generator or machine this busy may be the limit, not the device.
 pub const PROCESSORS_LIMIT: f64 = 0.9;
-/// Share of the rate asked for below which it was not kept.
+/// Share of the operations due below which their rate was not kept.
 const KEPT: f64 = 0.95;
 
 /// A job of the map: what for, its name, its record.
@@ -116,6 +116,12 @@ fn processors(job: &JobRecord) -> f64 {
     generator.max(machine)
 }
 
+/// Operations a second that came due. Arrivals at random are more or fewer than the rate asks for.
+fn due(job: &JobRecord, asked: f64) -> f64 {
+    let lasted_ns = job.job.duration.0.min(job.elapsed_ns).max(1);
+    job.lateness.as_ref().map_or(asked, |lateness| lateness.intended as f64 * 1e9 / lasted_ns as f64)
+}
+
 fn points(ran: &[Ran<'_>], part: Part) -> Vec<Point> {
     let here = ran.iter().filter(|ran| ran.part == part);
     let mut all: Vec<Point> = here.map(|one| point(one, edge_rate(ran, share(one.job)))).collect();
@@ -140,7 +146,7 @@ fn point(ran: &Ran<'_>, edge: f64) -> Point {
         p99_ns: sufficient(&all, 0.99),
         read_p95_ns: p95(Class::Read),
         write_p95_ns: p95(Class::Write),
-        kept: asked.is_none_or(|asked| reads + writes >= KEPT * asked),
+        kept: asked.is_none_or(|asked| reads + writes >= KEPT * due(job, asked)),
         processors: processors(job),
         measurement: ran.id.to_string(),
     }

@@ -111,7 +111,7 @@ pub struct Point {
     pub read_p95_ns: Option<u64>,
     /// 95th percentile of the writes.
     pub write_p95_ns: Option<u64>,
-    /// Whether the rate that was asked for was kept, within a twentieth.
+    /// Whether operations finished as fast as they came due, within a twentieth.
     pub kept: bool,
     /// How busy the busier of the load generator and the machine's processors was, 0 to 1.
     pub processors: f64,

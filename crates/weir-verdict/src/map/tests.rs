@@ -1,12 +1,19 @@
 //! Maps of made-up devices: the edge is found, few points are asked for, and they lie where latency changes.
 
+use std::collections::BTreeMap;
+
 use super::cost::{CostModel, Sharing};
 use super::made::{each, mapped, one_budget};
 use super::sampler::{Plan, next};
 use super::sure::Sure;
-use super::{Ask, Commits, Line, LoadMap, Seen};
+use super::{Ask, Commits, Line, LoadMap, Part, Seen};
 use crate::from_record;
+use crate::notes::StepKind;
+use weir_core::result::record::{Class, ClassRecord, Lateness};
+use weir_core::stats::Histogram;
 use weir_core::stats::random::Random;
+use weir_core::units::Nanos;
+use weir_core::workload::spec::{Arrival, Rate};
 
 /// A device that follows the model, with noise, and whose latency grows as in a queue.
 struct Device {
@@ -164,6 +171,38 @@ fn a_record_gives_back_the_device_that_was_mapped() {
         assert!(map.inside.iter().all(|point| point.kept && point.load < 1.0 && point.load > 0.2));
         let alone: Vec<_> = map.commits.iter().filter(|one| one.load == 0.0).collect();
         assert_eq!((alone.len(), map.commits.len(), map.pages.beside.len()), (1, 7, 3));
+    }
+}
+
+/// 150 a second at random over 2.67 s are 400, more or less by chance.
+#[test]
+fn a_rate_is_kept_where_all_that_came_due_finished_in_time() {
+    const ASKED_NS: u64 = 2_670_000_000;
+    for (intended, finished, elapsed_ns, kept) in [
+        (Some(370), 370, ASKED_NS, true),
+        (Some(430), 400, ASKED_NS, false),
+        // All finished, the last of them late.
+        (Some(400), 400, ASKED_NS * 6 / 5, false),
+        // Ended early by the user.
+        (Some(200), 199, ASKED_NS / 2, true),
+        (None, 370, ASKED_NS, false),
+        (None, 400, ASKED_NS, true),
+    ] {
+        let lab = mapped(&each(2000.0, 800.0));
+        let at = lab.notes.steps.iter().position(|step| step.kind == StepKind::Map(Part::Inside)).unwrap();
+        let id = lab.notes.steps[at].id.clone();
+        let mut record = lab.record(Vec::new());
+        let job = &mut record.jobs[at];
+        job.job.rate = Some(Rate { iops: 150.0, arrival: Arrival::Poisson });
+        job.job.duration = Nanos(ASKED_NS);
+        job.elapsed_ns = elapsed_ns;
+        job.lateness = intended.map(|intended| Lateness { intended, ..Lateness::default() });
+        let mut latency = Histogram::new();
+        latency.record_many(1_000_000, finished);
+        job.classes = BTreeMap::from([(Class::Read, ClassRecord { bytes: 0, errors: 0, latency })]);
+        let map = from_record(&record).unwrap().map.unwrap();
+        let point = map.inside.iter().find(|point| point.measurement == id).unwrap();
+        assert_eq!(point.kept, kept, "{intended:?} {finished} {elapsed_ns}");
     }
 }
 
