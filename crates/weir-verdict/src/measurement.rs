@@ -4,7 +4,7 @@ use super::doctor::{Estimate, LatencySummary, Measurement};
 use super::map;
 use super::mean_interval::half_width;
 use super::notes::{StepKind, StepNote};
-use super::products::title_of;
+use super::products::{title_of, transaction_of};
 use super::sustained::{Part, course, fall};
 use weir_core::result::record::{Class, Interval, JobRecord};
 use weir_core::stats::Histogram;
@@ -39,8 +39,8 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
     let class = class_of(step, record);
     let empty = Default::default();
     let totals = record.classes.get(&class).unwrap_or(&empty);
-    let bytes = record.classes.get(&Class::Write).filter(|_| class == Class::Commit).unwrap_or(totals).bytes;
-    let seconds = record.elapsed_ns as f64 / 1e9;
+    let (bytes, counted_ns) = counted(step, record, class);
+    let seconds = counted_ns as f64 / 1e9;
     Measurement {
         id: step.id.clone(),
         title: title(step, record),
@@ -54,8 +54,8 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
         threads: record.job.threads,
         engine: record.engine.name.clone(),
         direct: record.job.direct,
-        iops: rate(totals.latency.count(), record.elapsed_ns, &record.intervals, class),
-        bytes_per_second: if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 },
+        iops: rate(totals.latency.count(), counted_ns, &record.intervals, class),
+        bytes_per_second: if seconds > 0.0 { bytes / seconds } else { 0.0 },
         latency: summarise(&totals.latency),
         distribution: totals.latency.coarse(PLOT_BITS),
         sync_p50_ns: record.classes.get(&Class::Sync).and_then(|c| sufficient(&c.latency, 0.5)),
@@ -72,6 +72,26 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
         fall: fall_of(step, record),
         notes: record.notes.iter().map(|n| n.text.clone()).collect(),
         error: record.error.clone(),
+    }
+}
+
+/// Bytes, and the time that they and the operations of a class took. Transactions of several writes count whole, and follow
+/// one another: one that the warm-up or the step's end cuts has written its bytes long before its sync ends. A last one that
+/// took longer than all others has stalled, and counts.
+fn counted(step: &StepNote, record: &JobRecord, class: Class) -> (f64, u64) {
+    let of = |class: Class| record.classes.get(&class);
+    let whole = transaction_of(&step.id).filter(|t| step.kind == StepKind::Product && !t.is_single());
+    let timed = whole.zip(of(Class::Commit)).map(|(transaction, done)| (transaction, &done.latency));
+    let in_full = |latency: &Histogram| {
+        let longest_ns = u128::from(latency.max().unwrap_or(0));
+        longest_ns > 0 && u128::from(record.elapsed_ns) <= latency.sum() + longest_ns
+    };
+    match timed.filter(|(_, latency)| in_full(latency)) {
+        Some((transaction, latency)) => (latency.count() as f64 * transaction.bytes(), latency.sum() as u64),
+        None => {
+            let written = of(Class::Write).filter(|_| class == Class::Commit).or(of(class));
+            (written.map_or(0, |totals| totals.bytes) as f64, record.elapsed_ns)
+        }
     }
 }
 

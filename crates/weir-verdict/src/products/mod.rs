@@ -349,6 +349,14 @@ impl Transaction {
         self.writes.iter().map(of).sum()
     }
 
+    /// Bytes that it writes, on average: sizes are taken in turn.
+    pub fn bytes(&self) -> f64 {
+        let mean = |sizes: &[u32]| {
+            sizes.iter().map(|size| f64::from(*size)).sum::<f64>() / sizes.len().max(1) as f64
+        };
+        self.writes.iter().map(|write| f64::from(write.times) * mean(write.sizes)).sum()
+    }
+
     /// Its only write, where it has one.
     pub fn is_single(&self) -> bool {
         self.writes.len() == 1 && self.writes[0].times == 1
@@ -361,6 +369,15 @@ pub fn title_of(id: &str) -> Option<&'static str> {
     match id.strip_suffix(BESIDE) {
         Some(id) => steps().find(|step| step.id == id)?.beside.map(|beside| beside.title),
         None => steps().find(|step| step.id == id).map(|step| step.title),
+    }
+}
+
+/// The transaction that a step times, if it does; not that of what runs beside it.
+pub fn transaction_of(id: &str) -> Option<&'static Transaction> {
+    let mut steps = Product::ALL.into_iter().flat_map(|product| product.steps());
+    match &steps.find(|step| step.id == id)?.load {
+        Load::Transactions(transaction) => Some(transaction),
+        Load::BulkRead => None,
     }
 }
 

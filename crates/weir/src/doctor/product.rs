@@ -215,7 +215,7 @@ impl Stream {
         let now = Instant::now();
         let first = *self.first.get_or_insert(now);
         if let Some(began) = self.began.replace(now)
-            && began.duration_since(first) >= self.warmup
+            && now.duration_since(first) >= self.warmup
             && let Ok(mut times) = clock.0.lock()
         {
             times.record(now.duration_since(began).as_nanos() as u64);
@@ -336,5 +336,9 @@ mod tests {
         stream.warmup = Duration::from_secs(3600);
         take(&mut stream, 10);
         assert_eq!(clock.0.lock().unwrap().count(), 2, "what warms up does not count");
+        let begun = Instant::now().checked_sub(Duration::from_secs(20)).unwrap();
+        (stream.first, stream.began, stream.warmup) = (Some(begun), Some(begun), Duration::from_secs(10));
+        take(&mut stream, 4);
+        assert_eq!(clock.0.lock().unwrap().count(), 3, "what ends behind the warm-up counts, as in any run");
     }
 }
