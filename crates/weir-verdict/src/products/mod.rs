@@ -123,6 +123,8 @@ pub struct Write {
     pub sync: Option<SyncMode>,
     /// How many such writes in a row; the sync follows the last.
     pub times: u32,
+    /// A write that begins a block of so many bytes is padded to its end; 0: none is.
+    pub ahead: u32,
 }
 
 /// Where a write goes.
@@ -327,18 +329,19 @@ impl Open {
 
 impl Write {
     const fn append(file: usize, sizes: &'static [u32], sync: Option<SyncMode>) -> Write {
-        Write { file, order: Order::Append, sizes, sync, times: 1 }
+        Write { file, order: Order::Append, sizes, sync, times: 1, ahead: 0 }
     }
 
     const fn random(file: usize, sizes: &'static [u32], times: u32, sync: Option<SyncMode>) -> Write {
-        Write { file, order: Order::Random, sizes, sync, times }
+        Write { file, order: Order::Random, sizes, sync, times, ahead: 0 }
     }
 }
 
 impl Transaction {
     /// Sizes of its smallest and its largest write.
     pub fn sizes(&self) -> (u32, u32) {
-        let all = || self.writes.iter().flat_map(|write| write.sizes.iter().copied());
+        let padded = |write: &Write| Some(write.ahead).filter(|ahead| *ahead > 0);
+        let all = || self.writes.iter().flat_map(|w| w.sizes.iter().copied().chain(padded(w)));
         (all().min().unwrap_or(0), all().max().unwrap_or(0))
     }
 
@@ -349,7 +352,7 @@ impl Transaction {
         self.writes.iter().map(of).sum()
     }
 
-    /// Bytes that it writes, on average: sizes are taken in turn.
+    /// Bytes that it writes, on average, padding left out: sizes are taken in turn.
     pub fn bytes(&self) -> f64 {
         let mean = |sizes: &[u32]| {
             sizes.iter().map(|size| f64::from(*size)).sum::<f64>() / sizes.len().max(1) as f64
@@ -426,6 +429,8 @@ mod tests {
             assert!(write.file < transaction.files.len() && write.times > 0, "{id}");
             let aligned = write.sizes.iter().all(|size| size % 4096 == 0);
             assert!(!write.sizes.is_empty() && (aligned || !transaction.open.is_direct()), "{id}");
+            // None begins in one block and ends in the next.
+            assert!(write.ahead == 0 || write.sizes.iter().sum::<u32>() == write.ahead, "{id}");
             let grows = matches!(transaction.files[write.file], Ground::Growing(_));
             assert!(!grows || write.order != Order::Random, "{id}: random writes need written blocks");
         }

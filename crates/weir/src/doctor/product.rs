@@ -230,6 +230,8 @@ impl Stream {
         let turn = (self.number as usize).wrapping_add(self.times as usize) % write.sizes.len();
         let len = write.sizes[turn];
         let offset = self.place(write.file, write.order, u64::from(len));
+        let begins_block = write.ahead > 0 && offset.is_multiple_of(u64::from(write.ahead));
+        let len = if begins_block { write.ahead } else { len };
         let at_ns = self.number * self.gap_ns;
         self.times += 1;
         let last = self.times >= write.times;
@@ -291,9 +293,22 @@ mod tests {
         let seen: Vec<_> = ops.iter().map(|op| (op.file, op.len, op.offset)).collect();
         assert_eq!(
             seen,
-            [(0, 512, 0), (1, 500, 0), (0, 1024, 512), (1, 900, 500), (0, 2048, 1536), (1, 1700, 1400)]
+            [(0, 8192, 0), (1, 500, 0), (0, 1024, 512), (1, 900, 500), (0, 2048, 1536), (1, 1700, 1400)]
         );
         assert!(ops.iter().all(|op| op.then == Then::Commit(SyncMode::Fdatasync)));
+    }
+
+    /// InnoDB's redo log: each page is written whole before a part of it is, so that none is read.
+    #[test]
+    fn a_log_that_is_used_again_is_written_ahead() {
+        let mut stream = stream(Product::Mysql, 0);
+        let mut whole = 0;
+        for op in take(&mut stream, 1000) {
+            let end = op.offset + u64::from(op.len);
+            let begins = op.offset.is_multiple_of(8192);
+            assert!(if begins { op.len == 8192 } else { end <= whole }, "{op:?}");
+            whole = if begins { end } else { whole };
+        }
     }
 
     #[test]
