@@ -7,7 +7,7 @@ use weir_core::result::record::{Class, JobRecord};
 use weir_core::units::{Bytes, Nanos};
 use weir_core::workload::Job;
 use weir_core::workload::spec::{
-    Arrival, BlockSize, EngineKind, OpenSync, Rate, SyncMode, SyncPolicy, Target,
+    Access, Arrival, BlockSize, EngineKind, OpenSync, Rate, SyncMode, SyncPolicy, Target,
 };
 use weir_core::workload::stream::{JobStream, Layout};
 use weir_io::place::Place;
@@ -311,5 +311,66 @@ fn time_submitting_is_measured_where_it_is_asked_for_and_is_a_call_of_its_own() 
         // Each operation is handed over once, whatever the number of calls.
         assert_eq!(submits, timed.then_some(1000), "{} asked: {asked}", engine.name());
         assert_eq!(record.error, None);
+    }
+}
+
+#[test]
+fn buffered_reads_come_from_the_storage_unless_the_cache_is_kept() {
+    const BYTES: u64 = 16 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![3u8; BYTES as usize]).unwrap();
+    let keys = |spec: Job| {
+        let source = Box::new(JobStream::new(&spec, &Layout { file_bytes: vec![BYTES] }).unwrap());
+        let plan = JobPlan { job: spec, source, places: vec![Place::named(&path).unwrap()] };
+        let record =
+            run(vec![plan], &RunOptions::default(), &mut Silent, &Stop::default()).unwrap().remove(0);
+        record.notes.into_iter().map(|note| note.key).collect::<Vec<_>>()
+    };
+    for engine in [EngineKind::Psync, EngineKind::IoUring, EngineKind::Mmap] {
+        let once = Job {
+            access: Access::Sequential,
+            read_percent: 100.0,
+            block: BlockSize::Fixed(Bytes(1 << 20)),
+            operations: 16,
+            ..job(engine, &path)
+        };
+        // What was just written, and what the first pass has read, is in memory.
+        assert_eq!(keys(Job { invalidate: true, ..once.clone() }), [""; 0], "{engine}: dropped");
+        assert_eq!(keys(once), ["served-from-cache"], "{engine}: kept");
+    }
+}
+
+#[test]
+fn reads_of_what_was_never_written_are_no_reads_of_the_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    let bytes = 4096 * BLOCKS;
+    let allocate = |path: &Path| {
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        weir_io::files::allocate(&Place::of(file, path), bytes).unwrap();
+    };
+    let extend = |path: &Path| std::fs::File::create(path).unwrap().set_len(bytes).unwrap();
+    let write = |path: &Path| std::fs::write(path, vec![3u8; bytes as usize]).unwrap();
+    let half = |path: &Path| std::fs::write(path, vec![3u8; bytes as usize / 2]).unwrap();
+    type Make<'a> = &'a dyn Fn(&Path);
+    let cases: [(&str, &[Make<'_>], Option<&str>); 4] = [
+        ("written", &[&write], None),
+        ("set_len", &[&extend], Some("100 % of the 256 KiB")),
+        ("fallocate", &[&extend, &allocate], Some("100 % of the 256 KiB")),
+        ("half", &[&half, &allocate], Some("50 % of the 256 KiB")),
+    ];
+    for (what, steps, share) in cases {
+        steps.iter().for_each(|step| step(&path));
+        let note = |read_percent| {
+            let spec = Job { read_percent, operations: 1, ..job(EngineKind::Psync, &path) };
+            let notes = run_one(spec, &path, &mut Silent).notes;
+            notes.into_iter().find(|note| note.key == "unwritten-extents").map(|note| note.text)
+        };
+        let text = note(100.0);
+        assert_eq!(text.is_some(), share.is_some(), "{what}: {text:?}");
+        assert!(text.is_none_or(|text| text.starts_with(share.unwrap())), "{what}");
+        assert_eq!(note(0.0), None, "{what}: only reads meet a hole");
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -21,7 +21,7 @@ pub const SCHEMA: &str = "weir.comparison/1";
 /// Long runs are resampled in at most this many units: more would cost time and change nothing.
 const UNITS_MAX: usize = 300;
 /// Notes of a run that cast doubt on any comparison with it.
-const DOUBTS: [&str; 9] = [
+const DOUBTS: [&str; 11] = [
     "io-error",
     "wrong-data",
     "little-violated",
@@ -31,6 +31,8 @@ const DOUBTS: [&str; 9] = [
     "stall",
     "busy-machine",
     "depth-without-effect",
+    "served-from-cache",
+    "unwritten-extents",
 ];
 
 /// A comparison of run A with run B.

@@ -70,6 +70,8 @@ draft! {
     threads: u32,
     /// O_DIRECT.
     direct: bool,
+    /// Take the files out of the page cache before the start.
+    invalidate: bool,
     /// Poll for completions.
     iopoll: bool,
     /// Flags the files are opened with.
@@ -152,6 +154,7 @@ impl Draft {
             depth: Some(job.depth),
             threads: Some(job.threads),
             direct: Some(job.direct),
+            invalidate: Some(job.invalidate),
             iopoll: Some(job.iopoll),
             open_sync: Some(job.open_sync),
             sync_every: Some(job.sync.every),
@@ -193,6 +196,8 @@ impl Draft {
             depth: self.depth.unwrap_or(default.depth),
             threads: self.threads.unwrap_or(default.threads),
             direct,
+            // What filling or an earlier job has left there would be read at the speed of memory.
+            invalidate: self.invalidate.unwrap_or(!direct && engine != EngineKind::Null),
             iopoll: self.iopoll.unwrap_or(default.iopoll),
             open_sync: self.open_sync.unwrap_or(default.open_sync),
             late_after: self.late_after.unwrap_or(default.late_after),

@@ -31,6 +31,9 @@ pub struct Job {
     pub threads: u32,
     /// O_DIRECT.
     pub direct: bool,
+    /// Take the files' pages out of the page cache before the start, so that buffered reads come from the storage.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub invalidate: bool,
     /// io_uring: poll for completions (needs O_DIRECT and a device with poll queues).
     pub iopoll: bool,
     /// Flags the files are opened with.
@@ -75,6 +78,7 @@ impl Default for Job {
             depth: 1,
             threads: 1,
             direct: false,
+            invalidate: false,
             iopoll: false,
             open_sync: OpenSync::None,
             sync: SyncPolicy::default(),

@@ -8,6 +8,7 @@ use weir_core::result::record::{
 };
 use weir_core::stats::Histogram;
 use weir_core::stats::counters::Totals;
+use weir_core::units::Bytes;
 use weir_core::workload::spec::SyncMode;
 
 use super::job::RunningJob;
@@ -31,11 +32,13 @@ pub fn record(mut job: RunningJob, stop: &Stop) -> JobRecord {
     if let Some(failed) = final_sync.as_ref().and_then(|sync| sync.error.clone()) {
         error.get_or_insert(failed);
     }
+    let classes = classes(&job);
     let mut notes = notes(&job);
+    notes.extend(served_from_cache(&job, &classes));
     let verify = verify(&job, stop, &mut notes, &mut error);
     JobRecord {
         elapsed_ns,
-        classes: classes(&job),
+        classes,
         threads: job.counters.iter().map(|c| c.record()).collect(),
         lateness: lateness(&job, last_ns),
         cpu: cpu(&job),
@@ -136,12 +139,12 @@ fn due_but_not_taken(job: &RunningJob, end_ns: u64) -> u64 {
 }
 
 fn cpu(job: &RunningJob) -> CpuRecord {
-    let (base, end) = (job.seen.base_cpu, job.seen.end_cpu);
-    let machine = end.2.zip(base.2).map_or(0, |(end, base)| end.saturating_sub(base));
+    let (base, end) = (job.seen.base_used, job.seen.end_used);
+    let machine = end.machine_busy_ns.zip(base.machine_busy_ns);
     CpuRecord {
-        process_user_ns: end.0.saturating_sub(base.0),
-        process_system_ns: end.1.saturating_sub(base.1),
-        machine_busy_ns: machine,
+        process_user_ns: end.process.user_ns.saturating_sub(base.process.user_ns),
+        process_system_ns: end.process.system_ns.saturating_sub(base.process.system_ns),
+        machine_busy_ns: machine.map_or(0, |(end, base)| end.saturating_sub(base)),
         processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
     }
 }
@@ -164,7 +167,7 @@ fn submits(job: &RunningJob) -> Option<Histogram> {
 }
 
 fn notes(job: &RunningJob) -> Vec<Note> {
-    let mut notes = Vec::new();
+    let mut notes = job.notes.clone();
     let mut note = |key: &str, text: String| notes.push(Note { key: key.to_string(), text });
     let spec = &job.shared.job;
     let (inline, looked_at) = job.ends.iter().fold((0, 0), |a, end| (a.0 + end.inline.0, a.1 + end.inline.1));
@@ -197,6 +200,24 @@ fn notes(job: &RunningJob) -> Vec<Note> {
         note("abandoned", format!("{stuck} operations were stuck past the time limit and were left behind"));
     }
     notes
+}
+
+/// Buffered reads of which the kernel passed few on to the storage. Other jobs of this process read there too, so the share
+/// may be lower still.
+fn served_from_cache(job: &RunningJob, classes: &BTreeMap<Class, ClassRecord>) -> Option<Note> {
+    let read = classes.get(&Class::Read).map_or(0, |class| class.bytes);
+    let (base, end) = (job.seen.base_used.process, job.seen.end_used.process);
+    let fetched = end.read_bytes.saturating_sub(base.read_bytes);
+    let cached = !job.shared.job.direct && !job.files.is_empty() && fetched < read / 2;
+    cached.then(|| {
+        let text = format!(
+            "reads were served from memory: the job read {}, and the kernel fetched {} from the storage meanwhile; for \
+             the storage's own figures use O_DIRECT, or more data than memory holds",
+            Bytes(read),
+            Bytes(fetched)
+        );
+        Note { key: "served-from-cache".to_string(), text }
+    })
 }
 
 /// What the threads found, and what reading everything back finds.

@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use weir_core::result::record::{EngineRecord, VerifyRecord};
+use weir_core::result::record::{EngineRecord, Note, VerifyRecord};
 use weir_core::stats::Histogram;
+use weir_core::units::Bytes;
 use weir_core::workload::Job;
 use weir_core::workload::spec::EngineKind;
 
@@ -19,8 +20,11 @@ use crate::engine::{Engine, Setup, libaio::Libaio, mmap::Mmap, null::Null, psync
 use crate::recorder::ThreadCounters;
 use crate::sys::arena::Arena;
 use crate::sys::clock::{sleep_until_ns, tighten_timer_slack};
-use crate::sys::file;
+use crate::sys::{extents, file};
 use crate::worker::{Shared, Span, Worker};
+
+/// Holes are worth a sentence from this share of the bytes on.
+const UNWRITTEN_SHARE: f64 = 0.01;
 
 /// A job whose threads exist.
 pub struct RunningJob {
@@ -30,6 +34,8 @@ pub struct RunningJob {
     pub counters: Vec<Arc<ThreadCounters>>,
     /// The open files, kept open for the final sync.
     pub files: Arc<Vec<File>>,
+    /// What was seen of the files before the start.
+    pub notes: Vec<Note>,
     /// What the engine said of itself when it was set up.
     pub engine: EngineRecord,
     /// Each thread's last word.
@@ -73,6 +79,13 @@ impl RunningJob {
             .zip(&places)
             .map(|(opened, place)| Ok(job.target.used_of(file::size_bytes(opened, place.path())?)))
             .collect::<Result<Vec<_>, _>>()?;
+        if job.invalidate {
+            files
+                .iter()
+                .zip(&places)
+                .try_for_each(|(opened, place)| file::invalidate(opened, place.path()))?;
+        }
+        let notes = unwritten(&job, &files, &file_bytes).into_iter().collect();
         let shared = Arc::new(Shared {
             source: Mutex::new(source),
             halt: AtomicBool::new(false),
@@ -92,6 +105,7 @@ impl RunningJob {
         let mut running = RunningJob {
             counters: Vec::new(),
             files,
+            notes,
             engine: EngineRecord::default(),
             ends: Vec::new(),
             measure_from_ns: 0,
@@ -248,6 +262,30 @@ impl Seat {
         let verify = worker.into_content().verify_record();
         let _ = self.done.send(ThreadEnd { lasted, inline, verify, submits });
     }
+}
+
+/// Files that read as zeros in part, which the file system makes up without the device.
+fn unwritten(job: &Job, files: &[File], file_bytes: &[u64]) -> Option<Note> {
+    if !job.reads() {
+        return None;
+    }
+    let (mut all, mut written) = (0, 0);
+    for (opened, bytes) in files.iter().zip(file_bytes) {
+        let used = job.offset.0.min(*bytes)..*bytes;
+        all += used.end - used.start;
+        written += extents::written_bytes(opened, used.clone()).unwrap_or(used.end - used.start);
+    }
+    let share = (all - written) as f64 / all.max(1) as f64;
+    (share >= UNWRITTEN_SHARE).then(|| {
+        let text = format!(
+            "{:.0} % of the {} that the job reads from had never been written: the file system answers such reads with \
+             zeros and does not ask the device; write the file in full first (`dd if=/dev/urandom`, not fallocate or \
+             truncate)",
+            share * 100.0,
+            Bytes(all)
+        );
+        Note { key: "unwritten-extents".to_string(), text }
+    })
 }
 
 fn buffer_error(job: &Job, error: std::io::Error) -> IoError {

@@ -9,11 +9,11 @@ use weir_core::result::record::{Class, Interval};
 use weir_core::stats::counters::Totals;
 
 use super::job::RunningJob;
-use super::seen::Scalars;
+use super::seen::{Scalars, Used};
 use super::{Observer, RunOptions, Tick};
 use crate::stop::Stop;
 use crate::sys::clock::{now_ns, sleep_until_ns};
-use crate::sys::usage::process_cpu_ns;
+use crate::sys::usage::of_process;
 
 /// Between ticks the sampler wakes this often to see whether a job has ended or should.
 const LOOK_NS: u64 = 20_000_000;
@@ -105,20 +105,19 @@ fn look_at(
             begin_measuring(job, now, options);
         }
         job.seen.abandoned = abandoned && !ended;
-        job.seen.end_cpu = cpu(options);
+        job.seen.end_used = used(options);
         job.seen.ended = true;
     }
 }
 
-fn cpu(options: &RunOptions) -> (u64, u64, Option<u64>) {
-    let (user, system) = process_cpu_ns();
-    (user, system, options.surroundings.machine_busy_ns())
+fn used(options: &RunOptions) -> Used {
+    Used { process: of_process(), machine_busy_ns: options.surroundings.machine_busy_ns() }
 }
 
 /// Everything counted before this moment is warm-up.
 fn begin_measuring(job: &mut RunningJob, now: u64, options: &RunOptions) {
     job.seen.measuring = true;
-    job.seen.base_cpu = cpu(options);
+    job.seen.base_used = used(options);
     if job.shared.job.ramp.0 + job.shared.job.warmup.0 == 0 {
         return;
     }

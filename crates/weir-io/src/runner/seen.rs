@@ -6,6 +6,8 @@ use weir_core::result::intervals::Intervals;
 use weir_core::result::record::Class;
 use weir_core::stats::counters::Totals;
 
+use crate::sys::usage::Usage;
+
 /// What the sampler saw of a job.
 #[derive(Default)]
 pub struct Seen {
@@ -19,10 +21,10 @@ pub struct Seen {
     pub intervals: Intervals<Class>,
     /// Most ring workers seen at once.
     pub ring_workers_max: usize,
-    /// CPU clocks when measuring began: process user, process system, machine.
-    pub base_cpu: (u64, u64, Option<u64>),
+    /// What had been used when measuring began.
+    pub base_used: Used,
     /// The same when the job ended.
-    pub end_cpu: (u64, u64, Option<u64>),
+    pub end_used: Used,
     /// Threads were stuck past the limit and were left behind.
     pub abandoned: bool,
     /// When the last tick was, ns on the monotonic clock.
@@ -31,6 +33,15 @@ pub struct Seen {
     pub(super) next_tick_ns: u64,
     pub(super) measuring: bool,
     pub(super) ended: bool,
+}
+
+/// Clocks and counters of this process and the machine.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Used {
+    /// This process.
+    pub process: Usage,
+    /// Time that all processors were busy, ns.
+    pub machine_busy_ns: Option<u64>,
 }
 
 /// Sums over the threads of a job that are no latencies.

@@ -111,6 +111,14 @@ pub fn size_bytes(file: &File, path: &Path) -> Result<u64, IoError> {
 /// _IOR(0x12, 114, size_t), from linux/fs.h.
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 
+/// Takes a file out of the page cache. Only clean pages go, so what is dirty is written first.
+pub fn invalidate(file: &File, path: &Path) -> Result<(), IoError> {
+    file.sync_data().map_err(|error| IoError::io("cannot sync", path, error))?;
+    // SAFETY: posix_fadvise takes a descriptor and numbers; it is advice, and what stays in memory is seen after the run.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    Ok(())
+}
+
 /// fsync(2) or fdatasync(2), through a descriptor that may belong to another thread's engine.
 pub fn sync(file: &File, data_only: bool) -> io::Result<()> {
     if data_only { file.sync_data() } else { file.sync_all() }

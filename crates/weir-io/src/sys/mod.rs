@@ -2,5 +2,6 @@
 
 pub mod arena;
 pub mod clock;
+pub mod extents;
 pub mod file;
 pub mod usage;

@@ -1,11 +1,24 @@
-//! CPU time of this process.
+//! What this process has used.
 
-/// User and system time of all threads of this process so far, in ns (io_uring's workers included).
-pub fn process_cpu_ns() -> (u64, u64) {
+/// What all threads of this process have used so far, io_uring's workers included.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Usage {
+    /// User time in ns.
+    pub user_ns: u64,
+    /// System time in ns.
+    pub system_ns: u64,
+    /// Bytes that it had the block layer read.
+    pub read_bytes: u64,
+}
+
+/// This process's usage, as getrusage(2) has it.
+pub fn of_process() -> Usage {
     // SAFETY: rusage is plain numbers, for which zero is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is valid for the call to fill.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    (ns(usage.ru_utime), ns(usage.ru_stime))
+    // The kernel counts blocks of 512 bytes here (task_io_get_inblock).
+    let read_bytes = usage.ru_inblock as u64 * 512;
+    Usage { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime), read_bytes }
 }

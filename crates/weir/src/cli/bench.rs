@@ -199,6 +199,9 @@ pub struct EngineArgs {
     /// O_DIRECT, past the page cache [default: true; false with mmap and null]
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true, value_name = "BOOL")]
     pub direct: Option<bool>,
+    /// Take the files out of the page cache before the start [default: true without O_DIRECT]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true, value_name = "BOOL")]
+    pub invalidate: Option<bool>,
     /// io_uring polls for completions (needs O_DIRECT and a device with poll queues)
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true, value_name = "BOOL")]
     pub iopoll: Option<bool>,

@@ -280,6 +280,7 @@ pub fn draft(args: &Args) -> Draft {
         depth: engine.depth,
         threads: engine.threads,
         direct: engine.direct,
+        invalidate: engine.invalidate,
         iopoll: engine.iopoll,
         open_sync: sync.open_sync,
         sync_every: sync.sync_every,

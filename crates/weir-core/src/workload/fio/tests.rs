@@ -43,7 +43,7 @@ rate_process=poisson
 
 fn fio_job() -> Job {
     let sync = SyncPolicy { every: 0, mode: SyncMode::Fsync, at_end: false };
-    Job { sync, ..Job::default() }
+    Job { sync, invalidate: true, ..Job::default() }
 }
 
 fn files(name: &str, count: u32, size: u64) -> Target {
@@ -59,7 +59,13 @@ fn files(name: &str, count: u32, size: u64) -> Target {
 #[test]
 fn a_database_job_file_means_the_same() {
     let imported = import(DATABASE);
-    let both = Job { direct: true, duration: Nanos::from_secs(60), warmup: Nanos::from_secs(5), ..fio_job() };
+    let both = Job {
+        direct: true,
+        invalidate: false,
+        duration: Nanos::from_secs(60),
+        warmup: Nanos::from_secs(5),
+        ..fio_job()
+    };
     let pages = Job {
         name: "pages".to_string(),
         target: files("pages", 8, 2 << 30),
@@ -110,7 +116,8 @@ fn single_keys_mean_what_fio_means() {
         change(&mut job);
         job
     };
-    let cases: [(&str, Job); 30] = [
+    let direct = |job: &mut Job| (job.direct, job.invalidate) = (true, false);
+    let cases: [(&str, Job); 32] = [
         ("", base.clone()),
         ("runtime=2m", with(|job| job.duration = Nanos::from_secs(120))),
         ("io_size=64k", with(|job| job.operations = 16)),
@@ -137,10 +144,12 @@ fn single_keys_mean_what_fio_means() {
         ("end_fsync=1", with(|job| job.sync.at_end = true)),
         ("sync=dsync", with(|job| job.open_sync = OpenSync::Dsync)),
         ("sync=1", with(|job| job.open_sync = OpenSync::Sync)),
-        ("buffered=0", with(|job| job.direct = true)),
-        ("buffered=1\ndirect=1", with(|job| job.direct = true)),
+        ("buffered=0", with(direct)),
+        ("buffered=1\ndirect=1", with(direct)),
         ("direct=1\nbuffered=1", base.clone()),
         ("buffered=0\ndirect=0", base.clone()),
+        ("invalidate=1", base.clone()),
+        ("invalidate=0", with(|job| job.invalidate = false)),
         ("rw=randrw\nrwmixread=70\nrwmixwrite=60", with(|job| job.read_percent = 40.0)),
         ("rw=randrw\nrwmixwrite=60\nrwmixread=70", with(|job| job.read_percent = 70.0)),
         ("zero_buffers", with(|job| job.data = Data::Zero)),

@@ -33,6 +33,7 @@ fn one(job: &Job) -> String {
     line("depth", job.depth.to_string());
     line("threads", job.threads.to_string());
     line("direct", job.direct.to_string());
+    line("invalidate", job.invalidate.to_string());
     line("iopoll", job.iopoll.to_string());
     line("open-sync", quoted(&job.open_sync.to_string()));
     let sync = job.sync;

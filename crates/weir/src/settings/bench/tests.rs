@@ -52,8 +52,12 @@ fn flags_mean_what_the_help_says() {
         ("--rw rw --read-percent 70", Job { access: sequential, read_percent: 70.0, ..default.clone() }),
         ("--bs 16k", Job { block: BlockSize::Fixed(Bytes(16384)), ..default.clone() }),
         ("--depth 32", Job { depth: 32, engine: EngineKind::IoUring, ..default.clone() }),
-        ("--engine mmap", Job { engine: EngineKind::Mmap, direct: false, ..default.clone() }),
-        ("--direct=false", Job { direct: false, ..default.clone() }),
+        (
+            "--engine mmap",
+            Job { engine: EngineKind::Mmap, direct: false, invalidate: true, ..default.clone() },
+        ),
+        ("--direct=false", Job { direct: false, invalidate: true, ..default.clone() }),
+        ("--direct=false --invalidate=false", Job { direct: false, ..default.clone() }),
         ("--operations 500", Job { operations: 500, duration: Nanos(0), ..default.clone() }),
         (
             "--operations 500 --duration 5m",

@@ -38,6 +38,8 @@ impl Base {
             block: Some(BlockSize::Fixed(Bytes(16 << 10))),
             threads: Some(10),
             direct: Some(false),
+            // Each trial finds the file in memory as the one before left it.
+            invalidate: Some(false),
             sync_every: Some(1),
             sync_mode: Some(SyncMode::Fsync),
             name: Some("commits".to_string()),
