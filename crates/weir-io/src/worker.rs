@@ -212,7 +212,9 @@ impl<'a, E: Engine> Worker<'a, E> {
             self.lasted |= now >= self.deadline_ns && !self.ended;
             self.end(now);
         }
-        while !self.free.is_empty() {
+        // At most one operation for each slot: one that may not start now leaves its slot free, and what it waits for ends only
+        // where completions are taken.
+        for _ in 0..self.free.len() {
             let Some(op) = self.take() else { break };
             let start_ns = if self.open_loop { self.epoch_ns + op.at_ns } else { now };
             if self.open_loop && start_ns > now {
@@ -407,7 +409,10 @@ impl<'a, E: Engine> Worker<'a, E> {
             let patience_ns = if self.stalling && min > 1 { self.latency_ns.max(1) } else { 0 };
             return Wait { min, timeout_ns: None, patience_ns };
         }
-        let timeout_ns = self.held.map(|op| (self.epoch_ns + op.at_ns).saturating_sub(now));
+        // With a slot free and nothing held, the last operation could not start, and the next one may be due.
+        let passed_over = (!self.ended && !self.is_full).then_some(0);
+        let held = self.held.map(|op| (self.epoch_ns + op.at_ns).saturating_sub(now));
+        let timeout_ns = held.or(passed_over);
         match timeout_ns {
             // The next operation is due at once: only look.
             Some(ns) if ns <= self.spin_ns => Wait { min: 0, timeout_ns: None, patience_ns: 0 },
@@ -417,7 +422,7 @@ impl<'a, E: Engine> Worker<'a, E> {
 
     /// Nothing is in flight: sleeps until the held operation is due, in steps short enough to notice a stop.
     fn wait_for_time(&self, now: u64) -> u64 {
-        let Some(op) = self.held else { return now };
+        let Some(op) = self.held else { return now_ns() };
         let due = (self.epoch_ns + op.at_ns).min(self.deadline_ns);
         if due > now + self.spin_ns {
             sleep_until_ns((due - self.spin_ns / 2).min(now + LOOK_UP_NS));

@@ -374,3 +374,38 @@ fn reads_of_what_was_never_written_are_no_reads_of_the_device() {
         std::fs::remove_file(&path).unwrap();
     }
 }
+
+#[test]
+fn verified_writes_to_fewer_blocks_than_the_depth_go_on() {
+    const FILE_BLOCKS: u64 = 8;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![3u8; 4096 * FILE_BLOCKS as usize]).unwrap();
+    let rate = Some(Rate { iops: 1e5, arrival: Arrival::Constant });
+    for (engine, depth, threads, rate) in [
+        (EngineKind::IoUring, 32, 1, None),
+        (EngineKind::Libaio, 32, 2, None),
+        (EngineKind::Psync, 1, 16, None),
+        (EngineKind::IoUring, 32, 1, rate),
+    ] {
+        let spec = Job {
+            depth,
+            threads,
+            rate,
+            read_percent: 0.0,
+            verify: true,
+            operations: 0,
+            duration: Nanos::from_millis(200),
+            ..job(engine, &path)
+        };
+        let source =
+            Box::new(JobStream::new(&spec, &Layout { file_bytes: vec![4096 * FILE_BLOCKS] }).unwrap());
+        let plan = JobPlan { job: spec, source, places: vec![Place::named(&path).unwrap()] };
+        let record =
+            run(vec![plan], &RunOptions::default(), &mut Silent, &Stop::default()).unwrap().remove(0);
+        let verify = record.verify.as_ref().unwrap();
+        assert!(count(&record, Class::Write) > 0, "{engine}");
+        assert!(verify.skipped > 0 || depth == 1, "{engine}: no write met another one of its block");
+        assert_eq!((verify.stale, verify.torn, record.error.as_ref()), (0, 0, None), "{engine}");
+    }
+}
