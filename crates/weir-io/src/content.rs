@@ -1,5 +1,6 @@
 //! What is written, and what is checked of what was read. One per thread; generations are the job's.
 
+use std::io;
 use std::sync::Arc;
 
 use weir_core::result::record::VerifyRecord;
@@ -45,19 +46,23 @@ impl Content {
         job.verify.then(|| Arc::new(GenerationMap::new(run_id, &layout, job.block.smallest(), own)))
     }
 
-    /// The content of one thread.
-    pub fn new(job: &Job, thread: u32, depth: u32, generations: Generations) -> Content {
+    /// The content of one thread, which no other thread, job or run writes: the seed is that of offsets alone.
+    ///
+    /// # Errors
+    /// When the kernel gives no random bytes.
+    pub fn new(job: &Job, depth: u32, generations: Generations) -> io::Result<Content> {
+        let own = weir_fs::random()?;
         let tickets = vec![None; depth as usize];
-        Content {
+        Ok(Content {
             data: job.data,
-            rng: Rng::new(job.seed, 0x6461_7461 ^ u64::from(thread) << 32),
-            unique: u64::from(thread) << 40,
+            rng: Rng::new(own, 0x6461_7461),
+            unique: own,
             check: generations.map(|generations| Check {
                 generations,
                 tickets,
                 found: VerifyRecord::default(),
             }),
-        }
+        })
     }
 
     /// Fills all buffers before the start.
@@ -72,7 +77,7 @@ impl Content {
     #[inline(always)]
     pub fn before(&mut self, op: &Op, arena: &mut Arena, slot: u32) -> bool {
         if op.kind == OpKind::Write {
-            self.unique += 1;
+            self.unique = self.unique.wrapping_add(1);
             data::refresh(arena.slice_mut(slot, op.len as usize), self.data, self.unique);
         }
         match &mut self.check {

@@ -179,7 +179,9 @@ pub fn fill(
 ) -> Result<(), IoError> {
     let failed = |what: &str, error: io::Error| fill_error(what, place.path(), error);
     let mut arena = Arena::new(1, CHUNK).map_err(|e| failed("no memory to fill", e))?;
-    let mut rng = Rng::new(size ^ from, 0x6669_6c6c);
+    // Of this file and this run alone: storage that deduplicates keeps equal data once.
+    let own = weir_fs::random().map_err(|e| failed("no random bytes to fill", e))?;
+    let mut rng = Rng::new(own, 0x6669_6c6c);
     data::prepare(arena.slice_mut(0, CHUNK), data, &mut rng);
     let aligned = from.is_multiple_of(CHUNK as u64) && size.is_multiple_of(4096);
     let file = open_to_fill(place, direct && aligned).map_err(|e| failed("cannot open", e))?;
@@ -190,7 +192,7 @@ pub fn fill(
         }
         let len = (size - at).min(CHUNK as u64) as usize;
         let chunk = arena.slice_mut(0, len);
-        data::refresh(chunk, data, at);
+        data::refresh(chunk, data, own.wrapping_add(at));
         file.write_all_at(chunk, at).map_err(|e| failed("cannot write", e))?;
         at += len as u64;
         if at - written_out >= WRITE_OUT_EVERY {
@@ -277,6 +279,29 @@ mod tests {
         }
         drop(prepared);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    /// Storage that deduplicates would keep one of two equal sectors.
+    #[test]
+    fn no_sector_is_in_two_files() {
+        let dir = tempfile::tempdir().unwrap();
+        for data in [Data::Random, Data::Compressible(100.0)] {
+            let mut seen = std::collections::HashSet::new();
+            // Two files of a run, and two runs.
+            for _ in 0..2 {
+                let spec = Job { data, ..job(dir.path(), 3 << 20, false) };
+                let prepared = prepare(&spec, &Stop::default(), &mut |_, _| {}).unwrap();
+                for place in &prepared.places {
+                    for sector in std::fs::read(place.path()).unwrap().chunks(512) {
+                        assert!(
+                            seen.insert(sector.to_vec()),
+                            "{data:?}: {} repeats a sector",
+                            place.path().display()
+                        );
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl Flood {
             })?;
             let (shared, source) = (self.shared.clone(), source.clone());
             let body = move || {
-                if let Err(error) = write_round_and_round(&shared, &file, source.as_deref(), index) {
+                if let Err(error) = write_round_and_round(&shared, &file, source.as_deref()) {
                     let mut failure = shared.failure.lock().unwrap_or_else(|e| e.into_inner());
                     failure.get_or_insert(format!("{}: {error}", path.display()));
                 }
@@ -283,10 +283,11 @@ fn write_source(folder: &Dir) -> Result<Arc<File>, IoError> {
 }
 
 /// Writes a file from end to end, and again from its beginning, until told to stop.
-fn write_round_and_round(shared: &Shared, file: &File, source: Option<&File>, index: u32) -> io::Result<()> {
+fn write_round_and_round(shared: &Shared, file: &File, source: Option<&File>) -> io::Result<()> {
     let spec = &shared.spec;
     let mut buffer = vec![0; spec.block.0 as usize];
-    data::fill_random(&mut buffer, &mut Rng::new(u64::from(index), 0x666c_6f6f_6400));
+    let own = weir_fs::random()?;
+    data::fill_random(&mut buffer, &mut Rng::new(own, 0x666c_6f6f_6400));
     let share = spec.size.0 / u64::from(spec.writers) / spec.block.0 * spec.block.0;
     let own_rate = spec.rate.0 / u64::from(spec.writers);
     let (start_ns, mut written, mut at) = (now_ns(), 0u64, 0u64);
@@ -294,7 +295,7 @@ fn write_round_and_round(shared: &Shared, file: &File, source: Option<&File>, in
         if let Some(source) = source {
             source.read_exact_at(&mut buffer, at % (SOURCE_BYTES - spec.block.0))?;
         } else {
-            data::stamp(&mut buffer, at);
+            data::stamp(&mut buffer, own.wrapping_add(written));
         }
         file.write_all_at(&buffer, at)?;
         written += spec.block.0;

@@ -409,3 +409,22 @@ fn verified_writes_to_fewer_blocks_than_the_depth_go_on() {
         assert_eq!((verify.stale, verify.torn, record.error.as_ref()), (0, 0, None), "{engine}");
     }
 }
+
+/// Storage that deduplicates would keep one of two equal sectors.
+#[test]
+fn jobs_and_runs_write_data_of_their_own() {
+    let mut seen = std::collections::HashSet::new();
+    for run in 0..2 {
+        let fixture = fixture();
+        let spec = Job {
+            access: Access::Sequential,
+            read_percent: 0.0,
+            operations: BLOCKS,
+            ..job(EngineKind::Psync, &fixture.path)
+        };
+        run_one(spec, &fixture.path, &mut Silent);
+        for sector in std::fs::read(&fixture.path).unwrap().chunks(512) {
+            assert!(seen.insert(sector.to_vec()), "run {run} repeats a sector");
+        }
+    }
+}

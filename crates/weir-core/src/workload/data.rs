@@ -1,5 +1,5 @@
 //! What is written. Zeros and repeated blocks flatter devices and file systems that compress, deduplicate or
-//! provision thinly, so by default every sector of every write is new and incompressible.
+//! provision thinly, so by default every sector of every write is new and incompressible, in this run and beside earlier ones.
 
 use crate::stats::random::mix64;
 use crate::workload::rng::Rng;
@@ -19,8 +19,8 @@ pub fn prepare(buffer: &mut [u8], data: Data, rng: &mut Rng) {
     }
 }
 
-/// Makes a prepared buffer differ from every earlier write. `unique` must not repeat within a run, for example the
-/// number of the write. Costs a few ns per 4 KiB.
+/// Makes a prepared buffer differ from every earlier write. `unique` must not repeat, for example the number of
+/// the write counted from a random one. Costs a few ns per 4 KiB.
 #[inline]
 pub fn refresh(buffer: &mut [u8], data: Data, unique: u64) {
     if data != Data::Zero {

@@ -55,7 +55,7 @@ pub struct Job {
     pub warmup: Nanos,
     /// Threads start spread over this time.
     pub ramp: Nanos,
-    /// The seed of every random choice.
+    /// The seed of every random choice of operations; data is never repeated.
     pub seed: u64,
     /// What is written.
     pub data: Data,

@@ -128,7 +128,8 @@ impl RunningJob {
                 files: running.files.clone(),
                 depth,
                 time_submits: options.time_submits,
-                content: Content::new(&running.shared.job, index, depth, running.generations.clone()),
+                content: Content::new(&running.shared.job, depth, running.generations.clone())
+                    .map_err(|e| IoError::environment(format!("no random bytes to write: {e}")))?,
                 ready: ready_sender.clone(),
                 go,
                 done: done_sender.clone(),

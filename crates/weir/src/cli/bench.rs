@@ -178,7 +178,7 @@ pub struct PatternArgs {
     /// Write place, generation and checksum into every block and check them on every read
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true, value_name = "BOOL")]
     pub verify: Option<bool>,
-    /// Seed of every random choice: the same seed gives the same operations [default: 1]
+    /// Seed of every random choice but of the data: the same seed gives the same operations [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
