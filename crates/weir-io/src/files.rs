@@ -10,11 +10,13 @@ use weir_core::units::{Bytes, SECTOR_BYTES};
 use weir_core::workload::data;
 use weir_core::workload::rng::Rng;
 use weir_core::workload::spec::{Data, Job, Target};
+use weir_core::workload::stream::{JobStream, Layout};
 use weir_fs::{Access, Dir, Private};
 
 use crate::IoError;
 use crate::error::Fault;
 use crate::place::{Place, make_room_for};
+use crate::runner::JobPlan;
 use crate::scratch;
 use crate::stop::Stop;
 use crate::sys::arena::Arena;
@@ -57,6 +59,44 @@ pub fn prepare(job: &Job, stop: &Stop, progress: Progress<'_>) -> Result<Prepare
             fill_all(job, folder, &files, size.0, stop, progress)?;
             Ok(Prepared { file_bytes: vec![size.0; files.len()], places: files, scratch })
         }
+    }
+}
+
+/// What jobs run on, found or made once for all that have the same target, and removed with this.
+#[derive(Debug, Default)]
+pub struct Files {
+    made: Vec<(Target, Prepared)>,
+}
+
+impl Files {
+    /// What a job runs on.
+    ///
+    /// # Errors
+    /// Those of [`prepare`], or when an earlier job's files cannot be opened as this job asks.
+    pub fn prepared(&mut self, job: &Job, stop: &Stop, progress: Progress<'_>) -> Result<&Prepared, IoError> {
+        let at = match self.made.iter().position(|(target, _)| *target == job.target) {
+            Some(at) => {
+                self.made[at].1.places.iter().try_for_each(|place| file::open(job, place).map(drop))?;
+                at
+            }
+            None => {
+                self.made.push((job.target.clone(), prepare(job, stop, progress)?));
+                self.made.len() - 1
+            }
+        };
+        Ok(&self.made[at].1)
+    }
+
+    /// A job with its stream over what it runs on.
+    ///
+    /// # Errors
+    /// The same, or when the stream does not fit the files.
+    pub fn plan(&mut self, job: Job, stop: &Stop, progress: Progress<'_>) -> Result<JobPlan, IoError> {
+        let prepared = self.prepared(&job, stop, progress)?;
+        let layout = Layout { file_bytes: prepared.file_bytes.clone() };
+        let source = JobStream::new(&job, &layout)
+            .map_err(|error| IoError { hint: error.hint, ..IoError::usage(error.what) })?;
+        Ok(JobPlan { source: Box::new(source), places: prepared.places.clone(), job })
     }
 }
 
@@ -256,6 +296,8 @@ pub fn allocate(place: &Place, bytes: u64) -> Result<(), IoError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn job(dir: &Path, size: u64, keep: bool) -> Job {
@@ -302,6 +344,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn jobs_of_one_target_share_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::default();
+        let first = job(dir.path(), 1 << 20, false);
+        let mut other = first.clone();
+        if let Target::Files { prefix, .. } = &mut other.target {
+            *prefix = "u".to_string();
+        }
+        let mut plan = |job: &Job| {
+            let plan = files.plan(job.clone(), &Stop::default(), &mut |_, _| {}).unwrap();
+            plan.places.iter().map(|place| place.held().metadata().unwrap().ino()).collect::<Vec<_>>()
+        };
+        let inodes = plan(&first);
+        assert_eq!(plan(&Job { read_percent: 0.0, ..first }), inodes);
+        assert!(plan(&other).iter().all(|inode| !inodes.contains(inode)));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "a folder for each prefix");
+        drop(files);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

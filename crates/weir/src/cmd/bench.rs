@@ -6,17 +6,15 @@ use std::path::Path;
 
 use weir_cli::signals::stop_on_signals;
 use weir_core::result::Record;
-use weir_core::workload::spec::Job;
-use weir_core::workload::stream::{JobStream, Layout};
-use weir_io::files::{Prepared, prepare};
+use weir_io::files::Files;
 use weir_io::flood::FloodSpec;
-use weir_io::runner::{JobPlan, Stop};
+use weir_io::runner::Stop;
 use weir_io::scratch;
 use weir_record::Body;
 
 use crate::cli::bench::Args;
 use crate::devices::{folder_of, refuse_devices_in_use};
-use crate::failure::{Outcome, Usage};
+use crate::failure::Outcome;
 use crate::inputs;
 use crate::output::{Format, print_exact, print_for, render};
 use crate::progress::Progress;
@@ -68,17 +66,15 @@ fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow:
     }
     let mut progress = Progress::new();
     let mut plans = Vec::with_capacity(settings.jobs.len());
-    let mut made = Vec::with_capacity(settings.jobs.len());
+    let mut files = Files::default();
     for job in &settings.jobs {
-        let prepared = prepare(job, stop, &mut |done, all| progress.filling(done, all))?;
-        plans.push(plan(job, &prepared)?);
-        made.push(prepared);
+        plans.push(files.plan(job.clone(), stop, &mut |done, all| progress.filling(done, all))?);
     }
     // After the files are there, so that the conditions are those of the run.
     let session = Session::begin("bench", command, place);
     let ran: Ran = run_jobs(plans, floods, &run_options(), &mut progress, stop)?;
     progress.clear();
-    drop(made);
+    drop(files);
     Ok(session.record(ran, stop))
 }
 
@@ -86,13 +82,6 @@ fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow:
 fn floods(settings: &BenchSettings, place: &Path) -> anyhow::Result<Vec<FloodSpec>> {
     let specs = settings.floods.iter().map(|text| FloodSpec::parse(text, folder_of(place)));
     Ok(specs.collect::<Result<Vec<_>, _>>()?)
-}
-
-/// A job with its stream over the files that are there.
-fn plan(job: &Job, prepared: &Prepared) -> anyhow::Result<JobPlan> {
-    let layout = Layout { file_bytes: prepared.file_bytes.clone() };
-    let source = JobStream::new(job, &layout).map_err(|e| Usage { what: e.what, hint: e.hint })?;
-    Ok(JobPlan { job: job.clone(), source: Box::new(source), places: prepared.places.clone() })
 }
 
 /// How the run ended: a failure of the workload counts more than the signal that ended it.

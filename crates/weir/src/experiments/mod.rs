@@ -5,7 +5,6 @@ mod asked;
 mod beside;
 mod command;
 mod execution;
-mod files;
 mod guarded;
 pub mod knobs;
 mod plan;
@@ -121,7 +120,7 @@ pub fn carry_out(
     if let Some(unfolds) = &planned.unfolds {
         say!("weir: {unfolds}");
     }
-    make_files(&mut lab, &planned.arms, stop)?;
+    make_files(&mut lab, &planned.arms)?;
     let session = Session::begin_at("tune", command, seen(&asked.place()));
     let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
     finish(Execution::new(lab, build(planned)?, experiment, record, stop))
@@ -226,10 +225,10 @@ fn announce(experiment: &Experiment, arms: &[Arm]) {
 }
 
 /// All files before the first trial: writing them is part of none.
-fn make_files(lab: &mut Lab<'_>, arms: &[Arm], stop: &Stop) -> anyhow::Result<()> {
+fn make_files(lab: &mut Lab<'_>, arms: &[Arm]) -> anyhow::Result<()> {
     for arm in arms {
         if let Workload::Job(job) = &arm.workload {
-            lab.files.prepared(job, stop)?;
+            lab.plan((**job).clone())?;
         }
     }
     Ok(())

@@ -39,7 +39,7 @@ pub fn measure(lab: &mut Lab<'_>, job: Option<&Job>, place: &Path, stop: &Stop) 
         duration: TIME,
         ..Job::default()
     };
-    let plan = lab.files.plan(bulk, stop)?;
+    let plan = lab.plan(bulk)?;
     lab.progress.say("measuring the device's write rate, from which the grid follows");
     let records = run(vec![plan], &session::run_options(), &mut Silent, stop)?;
     let written =

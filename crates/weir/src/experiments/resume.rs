@@ -60,7 +60,7 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
     say!("weir: continues {} after {made} trials", record.id);
     announce(&experiment, &arms);
     workloads(&arms).iter().for_each(|line| say!("weir: {line}"));
-    make_files(&mut lab, &arms, stop)?;
+    make_files(&mut lab, &arms)?;
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
     finish(Execution::new(lab, design, experiment, record, stop))
 }

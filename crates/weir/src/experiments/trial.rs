@@ -16,17 +16,19 @@ use weir_experiment::{
     Arm, CommandSpec, Conduct, Counted, Measures, Outcome, Proposal, Transactions, Washout, Workload, derive,
 };
 use weir_host::Host;
-use weir_io::runner::{RunOptions, Stop, pause, run};
+use weir_io::IoError;
+use weir_io::files::Files;
+use weir_io::runner::{JobPlan, RunOptions, Stop, pause, run};
 use weir_oltp::{OltpRecord, OltpSpec};
 
 use super::beside::{beside, settle};
 use super::command::{self, Ended};
-use super::files::Files;
 use super::guarded::Guarded;
 use super::progress::Steps;
 use super::scene::{BUILD_UP_LEAST, Scene};
 use super::watch::Watch;
 use super::{knobs, washout};
+use crate::progress::Progress;
 use crate::servers::Logins;
 use crate::session;
 use crate::stages::StageWatch;
@@ -52,7 +54,7 @@ pub struct Lab<'a> {
     /// Stages of the target's I/O.
     pub stages: StageWatch,
     /// The test files.
-    pub files: Files,
+    files: Files,
     /// How trials log in to servers.
     pub logins: Logins,
     conduct: Conduct,
@@ -120,6 +122,12 @@ impl<'a> Lab<'a> {
             conduct,
             stop,
         }
+    }
+
+    /// A job over its files, which are made once for all trials.
+    pub fn plan(&mut self, job: Job) -> Result<JobPlan, IoError> {
+        let mut progress = Progress::new();
+        self.files.plan(job, self.stop, &mut |done, all| progress.filling(done, all))
     }
 
     /// Why a server cannot be used, if it cannot: it does not answer, starts, stops, or refuses to log in.
@@ -276,7 +284,7 @@ impl<'a> Lab<'a> {
         scene: &mut Scene<'_>,
         stop: &Stop,
     ) -> Ran {
-        let plan = match self.files.plan(job, self.stop) {
+        let plan = match self.plan(job) {
             Ok(plan) => plan,
             Err(error) => return Ran::failed(error),
         };
