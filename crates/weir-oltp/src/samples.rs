@@ -71,6 +71,7 @@ pub fn raw(random: &mut Random, seconds: u64, factor: f64) -> OltpRecord {
             process_system_ns: elapsed_ns / 10,
             machine_busy_ns: elapsed_ns * 3 / 2,
             processors: 2,
+            allowed: None,
         },
         watched: None,
         notes: Vec::new(),

@@ -266,7 +266,7 @@ pub struct Measurement {
     pub sync_p50_ns: Option<u64>,
     /// Share of the time the device had a request in flight, 0..1 (iostat's %util); absent where not seen.
     pub utilization: Option<f64>,
-    /// Share of all processors that was busy meanwhile, 0..1; absent where not seen.
+    /// Share of all processors that was busy meanwhile, or of those that weir may use if that is more, 0..1; absent where not seen.
     pub cpu_busy: Option<f64>,
     /// Age of the oldest operation in flight at any interval's end: shows operations that never finished.
     pub oldest_ns_max: u64,

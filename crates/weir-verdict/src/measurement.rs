@@ -177,10 +177,12 @@ fn summarise(latency: &Histogram) -> LatencySummary {
     }
 }
 
-/// Share of all processors that was busy, kernel workers and other processes included.
+/// Share of all processors that was busy, kernel workers and other processes included; or of those that weir may use, if
+/// that is more.
 fn cpu_busy(record: &JobRecord) -> Option<f64> {
-    let available_ns = record.elapsed_ns as f64 * f64::from(record.cpu.processors);
-    (available_ns > 0.0).then(|| record.cpu.machine_busy_ns as f64 / available_ns)
+    let JobRecord { cpu, elapsed_ns, .. } = record;
+    let own = cpu.allowed.map_or(0.0, |allowed| cpu.process_share(*elapsed_ns, allowed));
+    (*elapsed_ns > 0 && cpu.processors > 0).then(|| cpu.machine_share(*elapsed_ns).max(own))
 }
 
 /// Little's law: the latencies' sum over the time, against what was in flight. A commit contains its write and its

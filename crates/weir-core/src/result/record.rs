@@ -317,8 +317,28 @@ pub struct CpuRecord {
     pub process_system_ns: u64,
     /// The whole machine, all modes but idle and iowait: kernel workers and other processes included.
     pub machine_busy_ns: u64,
-    /// Processors.
+    /// Processors online. In records without [`CpuRecord::allowed`]: those that this process may use.
     pub processors: u32,
+    /// Processors that this process may use, by its affinity and its cgroup's quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<u32>,
+}
+
+impl CpuRecord {
+    /// Share of all processors that was busy.
+    pub fn machine_share(&self, elapsed_ns: u64) -> f64 {
+        share(self.machine_busy_ns, elapsed_ns, self.processors)
+    }
+
+    /// This process's share of so many threads' processors, of which it has no more than it may use.
+    pub fn process_share(&self, elapsed_ns: u64, threads: u32) -> f64 {
+        let usable = threads.min(self.allowed.unwrap_or(self.processors));
+        share(self.process_user_ns + self.process_system_ns, elapsed_ns, usable)
+    }
+}
+
+fn share(busy_ns: u64, elapsed_ns: u64, processors: u32) -> f64 {
+    busy_ns as f64 / elapsed_ns.max(1) as f64 / f64::from(processors.max(1))
 }
 
 /// Something a reader of the result must know.

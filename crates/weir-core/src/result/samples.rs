@@ -70,6 +70,7 @@ pub fn job(random: &mut Random, classes: &[(Class, Vec<Second>)]) -> JobRecord {
             process_system_ns: elapsed_ns / 5,
             machine_busy_ns: elapsed_ns / 2,
             processors: 2,
+            allowed: None,
         },
         notes: Vec::new(),
         error: None,

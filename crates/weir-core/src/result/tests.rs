@@ -86,6 +86,10 @@ fn each_doubt_has_its_note() {
     let said = Note { key: "depth-without-effect".into(), text: "the engine said so".into() };
     check("depth said", |j| (j.job.depth, j.notes) = (32, vec![said]), &["depth-without-effect"]);
     check("busy machine", |j| j.cpu.machine_busy_ns = j.elapsed_ns * 3 / 2, &["busy-machine"]);
+    let of_many = |j: &mut JobRecord| {
+        (j.cpu.processors, j.cpu.allowed, j.cpu.machine_busy_ns) = (64, Some(2), j.elapsed_ns * 6);
+    };
+    check("a few of many processors busy", of_many, &[]);
     check("stall", |j| j.intervals[7].oldest_ns = 1_500_000_000, &["stall"]);
     let slowest = |j: &mut JobRecord| {
         j.classes.get_mut(&Class::Read).unwrap().latency.record(2_000_000_000);

@@ -126,6 +126,8 @@ fn cpu(seen: &Seen) -> CpuRecord {
         process_user_ns: end.0.saturating_sub(base.0),
         process_system_ns: end.1.saturating_sub(base.1),
         machine_busy_ns: machine,
-        processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        // SAFETY: sysconf takes a number.
+        processors: unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.try_into().unwrap_or(0),
+        allowed: std::thread::available_parallelism().ok().map(|n| n.get() as u32),
     }
 }

@@ -18,6 +18,7 @@ use super::seen::Scalars;
 use crate::stop::Stop;
 use crate::sys::clock::now_ns;
 use crate::sys::file;
+use crate::sys::usage::processors_online;
 
 /// A share of steps finished inside the submitting call above which depth had no effect.
 const INLINE_SHARE: f64 = 0.9;
@@ -145,7 +146,8 @@ fn cpu(job: &RunningJob) -> CpuRecord {
         process_user_ns: end.process.user_ns.saturating_sub(base.process.user_ns),
         process_system_ns: end.process.system_ns.saturating_sub(base.process.system_ns),
         machine_busy_ns: machine.map_or(0, |(end, base)| end.saturating_sub(base)),
-        processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        processors: processors_online(),
+        allowed: std::thread::available_parallelism().ok().map(|n| n.get() as u32),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What this process has used.
+//! What this process has used, and of how much.
 
 /// What all threads of this process have used so far, io_uring's workers included.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,4 +21,11 @@ pub fn of_process() -> Usage {
     // The kernel counts blocks of 512 bytes here (task_io_get_inblock).
     let read_bytes = usage.ru_inblock as u64 * 512;
     Usage { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime), read_bytes }
+}
+
+/// Processors online, whether or not this process may use them.
+pub fn processors_online() -> u32 {
+    // SAFETY: sysconf takes a number.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    online.try_into().unwrap_or(0)
 }

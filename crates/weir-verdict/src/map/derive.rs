@@ -109,11 +109,8 @@ fn both(job: &JobRecord) -> Histogram {
 
 /// How busy the busier was of the generator's threads and the machine.
 fn processors(job: &JobRecord) -> f64 {
-    let own = (job.cpu.process_user_ns + job.cpu.process_system_ns) as f64;
-    let elapsed = job.elapsed_ns.max(1) as f64;
-    let generator = own / elapsed / f64::from(job.job.threads.clamp(1, job.cpu.processors.max(1)));
-    let machine = job.cpu.machine_busy_ns as f64 / elapsed / f64::from(job.cpu.processors.max(1));
-    generator.max(machine)
+    let generator = job.cpu.process_share(job.elapsed_ns, job.job.threads);
+    generator.max(job.cpu.machine_share(job.elapsed_ns))
 }
 
 /// Operations a second that came due. Arrivals at random are more or fewer than the rate asks for.

@@ -263,6 +263,28 @@ fn processors_make_an_edge_a_lower_bound() {
 }
 
 #[test]
+fn a_quota_bounds_the_generator_and_not_the_machine() {
+    // Of 64 processors others keep six busy, and weir may use two.
+    for (own, capped) in [(1, vec![]), (2, vec![0.0])] {
+        let mut record = mapped(&one_budget(2000.0, 800.0, 0.0)).record(Vec::new());
+        for job in &mut record.jobs {
+            (job.job.threads, job.cpu.processors, job.cpu.allowed) = (8, 64, Some(2));
+            job.cpu.machine_busy_ns = job.elapsed_ns * 6;
+            if job.job.rate.is_none() && job.job.read_percent == 100.0 {
+                job.cpu.process_user_ns = job.elapsed_ns * own;
+            }
+        }
+        let report = from_record(&record).unwrap();
+        assert_eq!(report.map.unwrap().capped, capped, "{own} busy");
+        let busiest = report.measurements.iter().filter_map(|m| m.cpu_busy).fold(0.0, f64::max);
+        let expected = if own == 2 { 1.0 } else { 0.5 };
+        assert!((busiest - expected).abs() < 1e-9, "{own} busy: {busiest}");
+        let others = report.measurements.iter().filter_map(|m| m.cpu_busy).fold(1.0, f64::min);
+        assert!((others - 6.0 / 64.0).abs() < 1e-9, "{others}");
+    }
+}
+
+#[test]
 fn the_longest_commit_stands_where_too_few_finished() {
     let one = Commits {
         share: 1.0,
