@@ -10,7 +10,7 @@ use super::evidence::Evidence;
 use super::profile::{Part, Profile};
 use super::signs::{
     SATURATED, WORTH_NAMING, are_short, busy_share, client_queues, holds_up_writers, is_in_memory,
-    is_satisfied, pages_fill_device, server_queues, stalled, stalled_latches,
+    is_satisfied, pages_fill_device, server_queues, serves_here, stalled, stalled_latches,
 };
 use super::traps::traps;
 use super::waits::Wait;
@@ -90,7 +90,8 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     let is_short = are_short(evidence, SATURATED);
     // Running is the processors' only where they are short.
     let running = |part| if is_short { share(part) } else { 0.0 };
-    let server = running(Part::ServerRuns) + server_queues(evidence, profile);
+    let server_works = running(Part::ServerRuns) + server_queues(evidence, profile);
+    let server = if serves_here(evidence) { server_works } else { 0.0 };
     // A client that runs for most of the time limits it, whatever else could run meanwhile.
     let client_runs = share(Part::ClientRuns);
     let client_works = if client_runs >= MOSTLY { client_runs } else { running(Part::ClientRuns) };
@@ -149,8 +150,10 @@ fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: 
     }
     let share = |nth: usize| candidates.get(nth).map_or(0.0, |candidate| candidate.share);
     let by_default = matches!(limit, Limit::LoadGenerator | Limit::OtherPrograms);
-    let lead =
-        if by_default && share(0) < WORTH_NAMING { WORTH_NAMING - share(0) } else { share(0) - share(1) };
+    // Nobody saw whether the processors of a server elsewhere are short: they may limit it, too.
+    let unseen = if serves_here(evidence) { 0.0 } else { profile.share(Part::ServerRuns) };
+    let next = share(1).max(unseen);
+    let lead = if by_default && share(0) < WORTH_NAMING { WORTH_NAMING - share(0) } else { share(0) - next };
     // Twice the standard error of a share from so many samples, at its widest.
     let blur = if profile.samples > 0 { 1.0 / (profile.samples as f64).sqrt() } else { 0.0 };
     let lead = lead - blur;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::Evidence;
 use super::profile::{Part, Profile};
-use super::signs::{is_in_memory, pressing_share, stalled, stalled_latches};
+use super::signs::{is_in_memory, stalled, stalled_latches};
 use super::waits::Wait;
 use crate::durability::syncs_each;
 
@@ -72,11 +72,12 @@ impl Bounds {
     }
 }
 
-/// Share of the machine's processor time that the transactions themselves cost. The rest of what is busy is no part of a
-/// bound: what the kernel does for the device goes away with it, and others may stop.
+/// Share of the machine's processor time that the transactions themselves cost; `None` of a server whose processors nobody
+/// saw. The rest of what is busy is no part of a bound: what the kernel does for the device goes away with it, and others
+/// may stop.
 fn own_share(evidence: &Evidence) -> Option<f64> {
     let watched = &evidence.watched;
-    let Some(server) = watched.cpu.server_ns else { return pressing_share(evidence) };
+    let server = watched.cpu.server_ns?;
     let whole = (f64::from(watched.processors) * watched.elapsed_ns as f64).max(1.0);
     (watched.processors > 0).then(|| ((server + watched.cpu.client_ns) as f64 / whole).min(1.0))
 }

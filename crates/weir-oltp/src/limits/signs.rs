@@ -28,12 +28,19 @@ const PAGE_IMAGE_BYTES: u64 = 8192;
 /// clock counts both as waiting.
 const QUEUES_FROM: f64 = 0.6;
 
-/// Share of the machine's processor time that was used, whoever used it.
-pub(super) fn busy_share(evidence: &Evidence) -> Option<f64> {
-    Processors::watched(&evidence.watched).map(|processors| processors.busy_share())
+/// Whether the server shares these processors with the client, as far as is known: of a server elsewhere they tell nothing.
+pub(super) fn serves_here(evidence: &Evidence) -> bool {
+    evidence.watched.cpu.server_ns.is_some()
 }
 
-/// The share that gives way to nobody: all but work of a lowered priority.
+/// Share of the processor time of server and client that was used, whoever used it.
+pub(super) fn busy_share(evidence: &Evidence) -> Option<f64> {
+    let all = Processors::watched(&evidence.watched).filter(|_| serves_here(evidence))?;
+    Some(all.busy_share())
+}
+
+/// Share of this machine's processor time that gives way to nobody, wherever the server is: all but work of a lowered
+/// priority.
 pub(super) fn pressing_share(evidence: &Evidence) -> Option<f64> {
     let all = Processors::watched(&evidence.watched)?;
     Some(((all.busy - all.niced) / f64::from(all.online.max(1))).min(1.0))
@@ -69,7 +76,7 @@ pub(super) fn are_short(evidence: &Evidence, from: f64) -> bool {
 /// Whether waiting for a processor is waiting for a turn, for somebody who may use so many of them.
 fn is_queue(evidence: &Evidence, may_use: u32) -> bool {
     let confined = may_use > 0 && may_use < evidence.watched.processors;
-    confined || busy_share(evidence).is_none() || are_short(evidence, QUEUES_FROM)
+    confined || pressing_share(evidence).is_none() || are_short(evidence, QUEUES_FROM)
 }
 
 /// The server's wait for its turn on a processor.

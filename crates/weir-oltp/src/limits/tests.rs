@@ -471,6 +471,34 @@ fn too_little_seen_is_said() {
     assert!(check("nothing ran", &evidence, Limit::CannotTell).headline.contains("no transaction"));
 }
 
+/// PostgreSQL on another machine: its sessions are seen, and of processors the client's alone.
+#[test]
+fn processors_of_the_client_say_nothing_of_a_server_elsewhere() {
+    let working: &[(Wait, f64)] = &[(Wait::Client, 0.15)];
+    let far: &[(Wait, f64)] = &[(Wait::Client, 0.9)];
+    let most: &[(Wait, f64)] = &[(Wait::Commit, 0.85)];
+    let some: &[(Wait, f64)] = &[(Wait::Commit, 0.4)];
+    for (name, client, waits, idle, limit, confidence) in [
+        ("the client's processors are idle", (0.02, 0.0), working, 1.7, Limit::CannotTell, Confidence::Low),
+        ("they are used up", (0.02, 0.0), working, 0.02, Limit::CannotTell, Confidence::Low),
+        ("the network takes most of it", (0.02, 0.0), far, 1.7, Limit::CannotTell, Confidence::Low),
+        ("commits", (0.02, 0.0), most, 1.7, Limit::CommitLatency, Confidence::Medium),
+        // What runs for longer than it waits may wait for processors that nobody saw.
+        ("commits beside work", (0.02, 0.0), some, 1.7, Limit::CommitLatency, Confidence::Low),
+        ("other programs beside the client", (0.02, 0.4), far, 0.0, Limit::OtherPrograms, Confidence::High),
+        ("a client that works for most of it", (0.6, 0.0), far, 0.2, Limit::ClientCpu, Confidence::High),
+    ] {
+        let scene = Scene { sessions: 3, client, waits, idle, ..Scene::default() };
+        let mut evidence = scene.evidence();
+        let watched = &mut evidence.watched;
+        (watched.cpu.server_ns, watched.session_tasks) = (None, None);
+        (watched.syncs, watched.device) = (None, None);
+        let verdict = check(name, &evidence, limit);
+        assert_eq!(verdict.confidence, confidence, "{name}: {verdict:#?}");
+        assert!(verdict.traps.is_empty(), "{name}: {:?}", verdict.traps);
+    }
+}
+
 #[test]
 fn near_ties_and_few_samples_lower_confidence() {
     let clear = Scene { server: (0.05, 0.02), waits: &[(Wait::Commit, 0.9)], syncs: 0.5, ..Scene::default() };
