@@ -65,7 +65,8 @@ impl Wait {
     ];
 
     /// PostgreSQL's `wait_event_type` and `wait_event`; both empty while a backend runs.
-    /// The names are those of the table "Wait Events" in PostgreSQL's documentation, 13 to 17.
+    /// The names are those of the table "Wait Events" in PostgreSQL's documentation, 13 to 18. `Aio…` are 18's reads,
+    /// which alone go that way: of a worker (`io_method = worker`, the default) or of io_uring.
     pub fn of_postgres(kind: &str, event: &str) -> Wait {
         match (kind, event) {
             ("", _) => Wait::Cpu,
@@ -75,6 +76,7 @@ impl Wait {
             // The group's followers wait for the leader's lock; WALInsert is the copy into the buffer.
             ("LWLock", "WALWrite" | "WALWriteLock") => Wait::Commit,
             ("IO", "DataFileRead" | "DataFilePrefetch" | "SLRURead" | "BufFileRead") => Wait::Read,
+            ("IO", "AioIoCompletion" | "AioIoUringExecution" | "AioIoUringSubmit") => Wait::Read,
             ("IO", io) if io.starts_with("DataFile") || io.starts_with("SLRU") => Wait::WriteBack,
             ("LWLock", "BufferIO") | ("IPC", "BufferIO") => Wait::Read,
             ("IPC", "CheckpointStart" | "CheckpointDone") | ("LWLock", "Checkpoint") => Wait::WriteBack,
@@ -160,6 +162,9 @@ mod tests {
             ("IO", "DataFileExtend", Wait::WriteBack),
             ("Lock", "transactionid", Wait::Lock),
             ("Lock", "tuple", Wait::Lock),
+            ("IO", "AioIoCompletion", Wait::Read),
+            ("IO", "AioIoUringSubmit", Wait::Read),
+            ("IO", "AioIoUringExecution", Wait::Read),
             ("LWLock", "BufferContent", Wait::Latch),
             ("Timeout", "VacuumDelay", Wait::Other),
         ] {
