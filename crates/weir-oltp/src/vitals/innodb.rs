@@ -44,6 +44,16 @@ pub(super) fn log_held(capacity: f64, page: f64, concurrency: f64) -> f64 {
     (soft - reserved.min(0.55 * soft)).max(0.0)
 }
 
+/// The same of MySQL 5.7, by the size and number of its files: the age of a checkpoint for which writing statements wait
+/// (`max_checkpoint_age` of `log_calc_max_ages`, log0log.cc and log0log.h). MariaDB of before 10.5 computes the same.
+pub(super) fn log_held_in_files(size: f64, files: f64, page: f64, concurrency: f64) -> f64 {
+    const FILE_HEADER: f64 = 2048.0;
+    let capacity = 0.9 * (size - FILE_HEADER) * files;
+    // For each thread that may be within a statement, and to be safe.
+    let reserved = 4.0 * page * (concurrency + 10.0) + 8.0 * page;
+    (0.9 * (capacity - reserved)).max(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -54,13 +54,19 @@ impl Snapshot {
         let mysql = || {
             let now = self.get("Innodb_redo_log_current_lsn").or(self.get("innodb.log_sequence_number"))?;
             let last = self.get("Innodb_redo_log_checkpoint_lsn").or(self.get("innodb.last_checkpoint_at"))?;
+            let page = variable("innodb_page_size").unwrap_or(16_384.0);
+            let concurrency = variable("innodb_thread_concurrency").unwrap_or(0.0);
             let files = || {
-                Some(variable("innodb_log_file_size")? * variable("innodb_log_files_in_group").unwrap_or(1.0))
+                let size = variable("innodb_log_file_size")?;
+                let files = variable("innodb_log_files_in_group").unwrap_or(1.0);
+                // What 8.0 leaves free differs among its versions.
+                Some(if variables.contains_key("query_cache_type") {
+                    innodb::log_held_in_files(size, files, page, concurrency)
+                } else {
+                    size * files
+                })
             };
-            let held = |capacity| {
-                let page = variable("innodb_page_size").unwrap_or(16_384.0);
-                innodb::log_held(capacity, page, variable("innodb_thread_concurrency").unwrap_or(0.0))
-            };
+            let held = |capacity| innodb::log_held(capacity, page, concurrency);
             Some((now - last, variable("innodb_redo_log_capacity").map(held).or_else(files)?))
         };
         let postgres = || {
@@ -400,6 +406,16 @@ mod tests {
                 &[("innodb.log_sequence_number", 900.0), ("innodb.last_checkpoint_at", 400.0)],
                 &[("innodb_log_file_size", "500"), ("innodb_log_files_in_group", "2")],
                 Some(0.5),
+            ),
+            (
+                // MySQL 5.7, which has a query cache: sessions wait at 80 % of two files of 48 MiB.
+                &[("innodb.log_sequence_number", 90e6), ("innodb.last_checkpoint_at", 10e6)],
+                &[
+                    ("innodb_log_file_size", "50331648"),
+                    ("innodb_log_files_in_group", "2"),
+                    ("query_cache_type", "OFF"),
+                ],
+                Some(0.99),
             ),
             (
                 &[("wal.insert_lsn", 1.5 * 1073741824.0), ("checkpoint.redo_lsn", 1073741824.0)],
