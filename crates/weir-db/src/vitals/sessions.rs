@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use weir_oltp::Dialect;
+use weir_oltp::limits::waits::STARTING_COMMIT;
 use weir_oltp::limits::{OffCpu, Sessions, Wait};
 use weir_oltp::vitals::is_mariadb;
 
@@ -76,20 +77,31 @@ fn statement(dialect: Dialect, version: &str, whose: Whose) -> String {
             let thread = if is_mariadb(version) { "p.TID" } else { "0" };
             let chosen =
                 if all { "p.COMMAND IN ('Query', 'Execute', 'Prepare')" } else { "p.DB = DATABASE()" };
+            let state = state(version, "p.STATE", "p.INFO");
             format!(
-                "SELECT p.ID, {thread}, p.COMMAND, p.STATE, coalesce(t.trx_state, ''), NULL \
+                "SELECT p.ID, {thread}, p.COMMAND, {state}, coalesce(t.trx_state, ''), NULL \
                  FROM information_schema.PROCESSLIST p \
                  LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID \
                  WHERE p.ID <> CONNECTION_ID() AND {chosen} LIMIT {most}"
             )
         }
         Dialect::MySql => format!(
-            "SELECT p.PROCESSLIST_ID, p.THREAD_OS_ID, p.PROCESSLIST_COMMAND, p.PROCESSLIST_STATE, \
+            "SELECT p.PROCESSLIST_ID, p.THREAD_OS_ID, p.PROCESSLIST_COMMAND, {state}, \
              coalesce(t.trx_state, ''), NULL FROM performance_schema.threads p \
              LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.PROCESSLIST_ID \
-             WHERE p.PROCESSLIST_DB = DATABASE() AND p.PROCESSLIST_ID <> CONNECTION_ID() LIMIT {most}"
+             WHERE p.PROCESSLIST_DB = DATABASE() AND p.PROCESSLIST_ID <> CONNECTION_ID() LIMIT {most}",
+            state = state(version, "p.PROCESSLIST_STATE", "p.PROCESSLIST_INFO")
         ),
     }
+}
+
+/// A session's state by its columns. MySQL 5.7 has none for a COMMIT, which keeps the one in which every statement begins
+/// (ha_commit_trans of sql/handler.cc, which sets one from 8.0 on): its text tells it.
+fn state(version: &str, state: &str, text: &str) -> String {
+    if !version.starts_with("5.7.") {
+        return state.to_string();
+    }
+    format!("IF({state} = 'starting' AND {text} LIKE 'commit%', '{STARTING_COMMIT}', {state})")
 }
 
 /// Who waits behind whom in InnoDB.
@@ -259,6 +271,33 @@ mod tests {
             let row = row(&[&["7", ""][..], &cells].concat());
             let found = session(dialect, &row, &mut |_| panic!("it has no thread")).unwrap();
             assert_eq!((found.wait, found.event.as_str()), expected, "{cells:?}");
+        }
+    }
+
+    /// 5.7 shows `starting` for it, whether it waits for the log or not.
+    #[test]
+    fn a_commit_of_mysql_5_7_is_told_by_its_text() {
+        let statement = |version, whose| statement(Dialect::MySql, version, whose);
+        for (whose, columns) in [
+            (Whose::OfThisDatabase, ("p.PROCESSLIST_STATE", "p.PROCESSLIST_INFO")),
+            (Whose::AtWork, ("p.STATE", "p.INFO")),
+        ] {
+            let asked = format!("IF({} = 'starting' AND {} LIKE 'commit%'", columns.0, columns.1);
+            assert!(statement("5.7.44-log", whose).contains(&asked), "{}", statement("5.7.44-log", whose));
+            for version in ["8.0.35", "10.11.6-MariaDB", "5.5.5-10.3.39-MariaDB"] {
+                assert!(!statement(version, whose).contains("'starting'"), "{version}");
+            }
+        }
+        for (state, sleeps, expected) in [
+            (STARTING_COMMIT, Some(OffCpu::Sync), Wait::Commit),
+            (STARTING_COMMIT, Some(OffCpu::Futex), Wait::Commit),
+            (STARTING_COMMIT, Some(OffCpu::Runs), Wait::Cpu),
+            (STARTING_COMMIT, None, Wait::Commit),
+            ("starting", Some(OffCpu::Futex), Wait::Latch),
+        ] {
+            let row = row(&["7", "7", "Execute", state, "RUNNING"]);
+            let found = session(Dialect::MySql, &row, &mut |own| (own, sleeps)).unwrap();
+            assert_eq!((found.wait, found.event.as_str()), (expected, state), "{sleeps:?}");
         }
     }
 

@@ -91,7 +91,7 @@ impl Wait {
     ///
     /// The states are those of the servers' documentation ("General thread states"). MariaDB shows a commit under way as
     /// `Commit` and, from the end of the statement to that of the group's sync, as `Updating status`; MySQL as
-    /// `waiting for handler commit` and `query end`.
+    /// `waiting for handler commit` and `query end`; of 5.7 see [`STARTING_COMMIT`].
     pub fn of_mysql(command: &str, state: &str, lock_wait: bool, sleeps: Option<OffCpu>) -> Wait {
         let idle = command.eq_ignore_ascii_case("sleep");
         match sleeps {
@@ -139,8 +139,11 @@ fn is_replica_state(state: &str) -> bool {
     state.to_ascii_lowercase().starts_with("waiting for semi-sync ack from ")
 }
 
+/// A COMMIT of MySQL 5.7, which shows only that it began; so called by the question that asks for sessions.
+pub const STARTING_COMMIT: &str = "starting COMMIT";
+
 fn is_commit_state(state: &str) -> bool {
-    ["commit", "committing", "updating status", "query end", "waiting for handler commit"]
+    ["commit", "committing", "updating status", "query end", "waiting for handler commit", STARTING_COMMIT]
         .iter()
         .any(|known| state.eq_ignore_ascii_case(known))
 }
@@ -159,12 +162,12 @@ mod tests {
             ("IO", "WALSync", Wait::Commit),
             ("IPC", "SyncRep", Wait::Replica),
             ("IO", "DataFileRead", Wait::Read),
-            ("IO", "DataFileExtend", Wait::WriteBack),
-            ("Lock", "transactionid", Wait::Lock),
-            ("Lock", "tuple", Wait::Lock),
             ("IO", "AioIoCompletion", Wait::Read),
             ("IO", "AioIoUringSubmit", Wait::Read),
             ("IO", "AioIoUringExecution", Wait::Read),
+            ("IO", "DataFileExtend", Wait::WriteBack),
+            ("Lock", "transactionid", Wait::Lock),
+            ("Lock", "tuple", Wait::Lock),
             ("LWLock", "BufferContent", Wait::Latch),
             ("Timeout", "VacuumDelay", Wait::Other),
         ] {
