@@ -69,6 +69,13 @@ pub struct ServerRecord {
     pub variables: BTreeMap<String, String>,
 }
 
+/// Whether an address of [`ServerRecord::places`] can only be of the machine that asked: a socket, or the loop-back.
+pub fn is_local(place: &str) -> bool {
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host.trim_matches(['[', ']']));
+    let is_loopback = || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+    place.starts_with("unix:") || host == "localhost" || is_loopback()
+}
+
 /// Totals of one kind.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KindRecord {

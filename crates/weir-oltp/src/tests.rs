@@ -88,6 +88,14 @@ fn every_note_has_its_reason() {
         assert!(!has(&result(&plain), key), "{key} without a reason");
         assert!(has(&result(&raw), key), "{key}: {:?}", result(&raw).notes);
     }
+    // A server elsewhere lacks nothing that the client takes.
+    for (place, expected) in [("127.0.0.1:3306", true), ("[::1]:3306", true), ("db2.example:3306", false)] {
+        let busy = changed(&|raw| {
+            raw.cpu.machine_busy_ns = raw.elapsed_ns / 2;
+            raw.server.places = vec![place.to_string()];
+        });
+        assert_eq!(has(&result(&busy), "client-cpu"), expected, "{place}");
+    }
     assert!(has(&result(&self::raw(&mut Random::new(2), 1, 1.0)), "insufficient-samples"));
     assert!(!has(&result(&plain), "insufficient-samples"));
     let large = changed(&|raw| raw.spec.table_size = 100_000_000);

@@ -2,7 +2,7 @@
 
 use super::durability::{Promise, State, memory_file_system};
 use super::oltp_result::OltpResult;
-use super::record::OltpRecord;
+use super::record::{OltpRecord, is_local};
 use super::size;
 use weir_core::result::Record;
 use weir_core::result::record::Note;
@@ -76,8 +76,11 @@ fn retried(result: &OltpResult) -> Option<Note> {
     })
 }
 
+/// Only where the server is on this machine does it lack what the client takes.
 fn client_cpu(result: &OltpResult) -> Option<Note> {
     let share = result.client_cpu_share.filter(|share| *share > CLIENT_CPU_SHARE)?;
+    let is_seen = result.processors.is_some_and(|all| all.server.is_some());
+    (is_seen || result.server.places.iter().all(|place| is_local(place))).then_some(())?;
     let text = format!(
         "the client took {:.0} % of the CPU time that this machine spent: a client on another machine would \
          leave that to the server",

@@ -5,9 +5,10 @@ use std::path::{Component, Path, PathBuf};
 
 use weir_db::connection::Connection;
 use weir_db::error::DbError;
-use weir_db::server::{Place, Server};
+use weir_db::server::Server;
 use weir_host::Host;
 use weir_oltp::Dialect;
+use weir_oltp::record::is_local;
 use weir_oltp::vitals::is_mariadb;
 
 /// A server on this machine.
@@ -28,7 +29,7 @@ const SERVERS: [&str; 4] = ["mariadbd", "mysqld", "postgres", "postmaster"];
 
 /// Looks for it.
 pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
-    if !may_be_here(&server.place) {
+    if !is_local(&server.place.to_string()) {
         let unseen = format!("{} is not on this machine: its processors and its device", server.place);
         return Home { unseen: vec![unseen], ..Home::default() };
     }
@@ -73,16 +74,6 @@ fn reach(host: &Host, process: Option<u32>, folder: &Path) -> Result<PathBuf, St
         _ if folder.exists() => Ok(folder.to_path_buf()),
         Some(Err(error)) => Err(error.to_string()),
         None => Err(format!("{} is not there", folder.display())),
-    }
-}
-
-/// Whether the address can be of this machine: a socket, or the loop-back.
-fn may_be_here(place: &Place) -> bool {
-    match place {
-        Place::Unix(_) => true,
-        Place::Tcp { host, .. } => {
-            host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-        }
     }
 }
 
@@ -170,6 +161,7 @@ fn process(host: &Host, dialect: Dialect, thread: u32, data: Option<&Path>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_db::server::Place;
 
     #[test]
     fn a_folder_that_climbs_is_none_of_a_server() {
@@ -191,7 +183,7 @@ mod tests {
             (Place::Tcp { host: "db.example".into(), port: 3306 }, false),
             (Place::Tcp { host: "10.0.0.1".into(), port: 3306 }, false),
         ] {
-            assert_eq!(may_be_here(&place), expected, "{place}");
+            assert_eq!(is_local(&place.to_string()), expected, "{place}");
         }
     }
 }
