@@ -67,6 +67,7 @@ fn conditions(a: &Record, raw_a: &OltpRecord, b: &Record, raw_b: &OltpRecord) ->
         let server = &raw.server;
         json!({
             "version": server.version, "tls": server.tls, "places": server.places, "variables": server.variables,
+            "others": server.others,
         })
     };
     let all = |record: &Record, raw: &OltpRecord| comparison::conditions(record, ("server", server(raw)));

@@ -72,8 +72,7 @@ const READS: f64 = 0.1;
 
 /// Whether pages were read that memory was expected to hold.
 fn reads_files(raw: &OltpRecord, result: &OltpResult) -> bool {
-    let watched = raw.watched.as_ref();
-    let pages = watched.and_then(|watched| watched.counters?.page_reads).unwrap_or(0);
+    let pages = raw.seen().and_then(|watched| watched.counters?.page_reads).unwrap_or(0);
     let share = result.verdict.as_ref().map_or(0.0, |verdict| verdict.profile.share(Part::Read));
     share > READS || pages as f64 > READS * result.transactions.count as f64
 }

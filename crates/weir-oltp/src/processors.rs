@@ -40,10 +40,8 @@ pub struct Processors {
 impl Processors {
     /// The account of a run; `None` where nothing tells what the machine did.
     pub fn of(record: &OltpRecord) -> Option<Processors> {
-        match &record.watched {
-            Some(watched) if watched.cpu.machine_ns.is_some() => {
-                Processors::watched(&watched.with_niced_by(&record.cpu, record.elapsed_ns))
-            }
+        match record.seen() {
+            Some(watched) if watched.cpu.machine_ns.is_some() => Processors::watched(&watched),
             _ => Processors::by_ticks(&record.cpu, record.elapsed_ns),
         }
     }

@@ -1,6 +1,6 @@
 //! What a run of transactions leaves: the part of a record's `extra` that is its own. Described in `docs/reference/record.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,14 @@ pub struct OltpRecord {
     pub error: Option<String>,
 }
 
+impl OltpRecord {
+    /// What was seen beside the transactions, as far as it can be set against all of them.
+    pub fn seen(&self) -> Option<Watched> {
+        let watched = self.watched.as_ref()?.with_niced_by(&self.cpu, self.elapsed_ns);
+        Some(if self.server.places.len() > 1 { watched.of_first(&self.server.places[0]) } else { watched })
+    }
+}
+
 /// A server as the run met it. Holds no password.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerRecord {
@@ -67,6 +75,26 @@ pub struct ServerRecord {
     pub tls: bool,
     /// Variables that matter to what was measured, as the server prints them.
     pub variables: BTreeMap<String, String>,
+    /// Those of further servers where they differ from the first's, by place; none of one that does not tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl ServerRecord {
+    /// Each further server whose variables differ, with those that do: `db2:3306: sync_binlog 0`.
+    pub fn differences(&self) -> Vec<String> {
+        let one = |(place, variables): (&String, &BTreeMap<String, String>)| {
+            if variables.is_empty() {
+                return format!("{place}: settings not known");
+            }
+            let names: BTreeSet<&String> = self.variables.keys().chain(variables.keys()).collect();
+            let differ = names.into_iter().filter(|name| self.variables.get(*name) != variables.get(*name));
+            let value = |name: &String| variables.get(name).map_or("absent", String::as_str);
+            let differ: Vec<String> = differ.map(|name| format!("{name} {}", value(name))).collect();
+            format!("{place}: {}", differ.join(", "))
+        };
+        self.others.iter().map(one).collect()
+    }
 }
 
 /// Whether an address of [`ServerRecord::places`] can only be of the machine that asked: a socket, or the loop-back.

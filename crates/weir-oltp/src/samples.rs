@@ -118,6 +118,7 @@ fn server() -> ServerRecord {
         places: vec!["unix:/run/mysqld/mysqld.sock".to_string()],
         tls: false,
         variables: variables.map(|(k, v)| (k.to_string(), v.to_string())).into(),
+        others: BTreeMap::new(),
     }
 }
 

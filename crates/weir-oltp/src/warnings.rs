@@ -146,7 +146,7 @@ fn data_in_memory(record: &Record) -> Option<Note> {
 
 fn never_touches_the_disk(result: &OltpResult) -> Option<Note> {
     fits(result)?;
-    let promises = Promise::of(&result.server.variables);
+    let promises = Promise::of_all(&result.server);
     let waits_for_disk = promises == Promise::Kept && result.queries.write > 0;
     (promises != Promise::Unknown && !waits_for_disk).then(|| {
         let text = "nothing in this run waits for the disk: the data is in memory and no commit is made durable; it \

@@ -10,15 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::promise::writes_durably;
 use crate::kind::Tally;
-use crate::limits::{Load, Watched};
+use crate::limits::{Load, NOT_COUNTED, Watched};
 use crate::{Kind, OltpRecord, Script};
 
 /// Where fewer syncs than this are due, none at all may be chance.
 const DUE_AT_LEAST: f64 = 10.0;
 /// Commits at the edges, and syncs watched for by the way, may halve what is seen, and no more.
 const SEEN_AT_LEAST: f64 = 0.5;
-/// The watcher's sentence where programs in the kernel cannot count syncs begins with this.
-pub const NOT_COUNTED: &str = "the time of the server's syncs: ";
 
 /// Who counted syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

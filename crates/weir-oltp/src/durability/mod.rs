@@ -9,7 +9,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use evidence::{Evidence, NOT_COUNTED, Source, syncs_each};
+pub use evidence::{Evidence, Source, syncs_each};
 pub use promise::{Promise, lost, writes_durably};
 
 use super::OltpRecord;
@@ -67,18 +67,17 @@ impl Durability {
     /// From a record.
     pub fn of(record: &Record, raw: &OltpRecord) -> Durability {
         let load = Load::of(raw);
-        let nothing = Watched::default();
-        let watched = raw.watched.as_ref().unwrap_or(&nothing);
+        let watched = raw.seen().unwrap_or_default();
         let variables = &raw.server.variables;
         // A file of an overlay is synced by way of another, which the kernel's programs do not follow.
         let sees_files = file_system(&record.conditions).is_none_or(|kind| kind != "overlay");
-        let evidence = Evidence::of(&Commits::of(raw, &load), watched, variables, sees_files);
+        let evidence = Evidence::of(&Commits::of(raw, &load), &watched, variables, sees_files);
         let memory = memory_file_system(&record.conditions).or(watched
             .device
             .as_ref()
             .filter(|device| device.is_memory)
             .map(|device| device.name.as_str()));
-        conclude(&Promise::of(variables), memory, evidence, watched)
+        conclude(&Promise::of_all(&raw.server), memory, evidence, &watched)
     }
 }
 

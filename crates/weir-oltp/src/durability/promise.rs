@@ -1,6 +1,9 @@
 //! What a server's own settings promise of a commit.
 
 use std::collections::BTreeMap;
+use std::iter;
+
+use crate::record::ServerRecord;
 
 /// What becomes of a commit in a crash, by the server's variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,26 @@ impl Promise {
             _ if variables.is_empty() => Promise::Unknown,
             why if why.is_empty() => Promise::Kept,
             why => Promise::Broken(why),
+        }
+    }
+
+    /// The worst that one of a run's servers promises; where they differ, with its place.
+    pub fn of_all(server: &ServerRecord) -> Promise {
+        let first = Promise::of(&server.variables);
+        let (Some(place), false) = (server.places.first(), server.others.is_empty()) else { return first };
+        let others = server.others.iter().map(|(place, variables)| (place, Promise::of(variables)));
+        let (mut broken, mut is_known) = (Vec::new(), true);
+        for (place, promise) in iter::once((place, first)).chain(others) {
+            match promise {
+                Promise::Kept => {}
+                Promise::Broken(why) => broken.extend(why.into_iter().map(|why| format!("{place}: {why}"))),
+                Promise::Unknown => is_known = false,
+            }
+        }
+        match (broken.is_empty(), is_known) {
+            (false, _) => Promise::Broken(broken),
+            (true, false) => Promise::Unknown,
+            (true, true) => Promise::Kept,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is concluded of made-up runs.
 
 use super::*;
-use crate::limits::{Counters, CpuTimes, DeviceUse, SyncUse};
+use crate::limits::{Counters, CpuTimes, DeviceUse, NOT_COUNTED, SyncUse};
 use crate::{Kind, Script, samples};
 use weir_core::stats::random::Random;
 
@@ -176,6 +176,45 @@ fn some_runs_have_sentences_of_their_own() {
     let (mut raw, _) = run();
     raw.watched.as_mut().unwrap().syncs = kernel(0.0);
     assert_eq!(conclude_of(&raw, "overlay").state, State::BySettings);
+}
+
+/// Connections spread over two servers, of which the first was watched.
+fn over_two(raw: &mut OltpRecord, watched: &mut Watched, transactions: f64, second: &[(&str, &str)]) {
+    raw.server.places = ["db1:3306", "db2:3306"].map(String::from).to_vec();
+    let second = second.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    raw.server.others = [("db2:3306".to_string(), second)].into();
+    let half = transactions / 2.0;
+    (watched.syncs, watched.counters, watched.device) = (kernel(half), server(half), device(half, half));
+}
+
+#[test]
+fn of_several_servers_the_worst_promise_counts() {
+    let relaxed = "db2:3306: innodb_flush_log_at_trx_commit = 2 loses";
+    let first = "not watched (of several servers only the first was watched, db1:3306)";
+    for (second, state, words) in [
+        (&[("innodb_flush_log_at_trx_commit", "1")][..], State::BySettings, first),
+        (&[("innodb_flush_log_at_trx_commit", "2")], State::NotPromised, relaxed),
+        (&[], State::Unknown, "not known"),
+    ] {
+        check(|raw, w, n| over_two(raw, w, n, second), state, words);
+    }
+}
+
+#[test]
+fn counts_of_one_server_are_not_set_against_the_transactions_of_all() {
+    let (mut raw, transactions) = run();
+    let mut watched = raw.watched.take().unwrap();
+    over_two(&mut raw, &mut watched, transactions as f64, &[("innodb_flush_log_at_trx_commit", "2")]);
+    raw.watched = Some(watched);
+    let differences = raw.server.differences();
+    assert_eq!(
+        differences,
+        ["db2:3306: innodb_buffer_pool_size absent, innodb_flush_log_at_trx_commit 2, log_bin absent"]
+    );
+    let verdict = crate::derive::derive(&samples::record(&raw), &raw).verdict.unwrap();
+    let said = verdict.evidence.join("; ");
+    assert!(!said.contains("syncs a transaction") && !said.contains("the server"), "{said}");
+    assert!(verdict.unseen.iter().any(|unseen| unseen.contains("its sessions stand for all")), "{verdict:?}");
 }
 
 #[test]

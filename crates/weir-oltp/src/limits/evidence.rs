@@ -42,8 +42,7 @@ pub struct Evidence {
 impl Evidence {
     /// The evidence of a record; `None` where nothing was watched.
     pub fn of(record: &OltpRecord) -> Option<Evidence> {
-        let watched = record.watched.as_ref()?.with_niced_by(&record.cpu, record.elapsed_ns);
-        Some(Evidence { load: Load::of(record), watched })
+        Some(Evidence { load: Load::of(record), watched: record.seen()? })
     }
 }
 

@@ -28,7 +28,7 @@ pub use profile::{Part, Profile};
 pub use tested::{Change, Tested};
 pub use traps::Trap;
 pub use waits::{OffCpu, Wait};
-pub use watched::{Counters, CpuTimes, DeviceUse, Sessions, SyncUse, TaskTimes, Watched};
+pub use watched::{Counters, CpuTimes, DeviceUse, NOT_COUNTED, Sessions, SyncUse, TaskTimes, Watched};
 
 #[cfg(any(test, feature = "samples"))]
 pub mod synthetic;

@@ -8,6 +8,9 @@ use super::tested::Tested;
 use super::waits::{OffCpu, Wait};
 use weir_core::result::record::CpuRecord;
 
+/// The watcher's sentence where programs in the kernel cannot count syncs begins with this.
+pub const NOT_COUNTED: &str = "the time of the server's syncs: ";
+
 /// What was seen of the machine and the server while transactions were measured. What could not be seen is absent, and
 /// [`Watched::unseen`] says why.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -123,6 +126,21 @@ impl Watched {
             watched.cpu.niced_ns = Some(whole_ns.saturating_sub(machine_ns));
         }
         watched
+    }
+}
+
+impl Watched {
+    /// Of several servers the first alone is watched. Its sessions stand for those of all; what it and its device did in
+    /// sum cannot be set against the transactions of all.
+    pub fn of_first(self, place: &str) -> Watched {
+        let alone = format!("of several servers only the first was watched, {place}");
+        let mut unseen = self.unseen;
+        unseen.push(format!("{NOT_COUNTED}{alone}"));
+        unseen.push(format!(
+            "what servers took of processors and devices, and their counters: {alone}; its sessions stand for all"
+        ));
+        let cpu = CpuTimes { server_ns: None, ..self.cpu };
+        Watched { cpu, syncs: None, device: None, counters: None, block_delay_ns: None, unseen, ..self }
     }
 }
 

@@ -56,6 +56,7 @@ pub fn measure_by(
     run: impl FnOnce(&RunOptions, &mut dyn Observer) -> Result<OltpRecord, DbError>,
 ) -> anyhow::Result<Record> {
     let variables = variables::read(&mut premises.connection);
+    let others = variables::differing(&variables, premises.login.servers.iter().skip(1));
     let session = Session::begin_at("db", command, premises.data_dir.as_deref());
     let options =
         RunOptions { machine_busy_ns: Some(|| Host::live().busy_ns().ok()), ..RunOptions::default() };
@@ -67,6 +68,6 @@ pub fn measure_by(
         Ok(raw) => raw,
         Err(error) => return Err(server::not_started(error, premises.server()?)),
     };
-    raw.server.variables = variables;
+    (raw.server.variables, raw.server.others) = (variables, others);
     Ok(session.record_of(Body::Oltp(Box::new(raw)), stop))
 }

@@ -243,6 +243,7 @@ fn server(raw: &OltpRecord, result: &OltpResult) -> Vec<(String, String, String)
         row("commits", result.durability.sentence.clone()),
     ];
     rows.extend(server.variables.iter().map(|(name, value)| row(name, value.clone())));
+    rows.extend(server.differences().into_iter().map(|other| row("unlike that", other)));
     rows
 }
 

@@ -83,6 +83,7 @@ fn server(result: &OltpResult) -> String {
         Some(format!("{name} {}", bytes.map_or(value.clone(), |n| weir_core::units::Bytes(n).to_string())))
     };
     parts.extend(shown.into_iter().filter(is_shown).filter_map(value));
+    parts.extend(server.differences().into_iter().map(|other| format!("at {other}")));
     parts.join(", ")
 }
 

@@ -7,8 +7,7 @@ use weir_core::target::Load;
 use weir_db::connection::Connection;
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
 use weir_host::{Host, Numbers, Spent, own_cpu_ns, own_processors, thread_cpu_ns};
-use weir_oltp::durability::NOT_COUNTED;
-use weir_oltp::limits::{Counters, CpuTimes, Watched};
+use weir_oltp::limits::{Counters, CpuTimes, NOT_COUNTED, Watched};
 use weir_oltp::vitals::{self, Gauges, Snapshot};
 
 use super::kernel::Syncs;
