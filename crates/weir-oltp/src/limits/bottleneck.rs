@@ -9,8 +9,8 @@ use super::diagnosis::{Candidate, Confidence, Diagnosis, Limit};
 use super::evidence::Evidence;
 use super::profile::{Part, Profile};
 use super::signs::{
-    SATURATED, WORTH_NAMING, are_short, busy_share, client_queues, holds_up_writers, is_in_memory,
-    is_satisfied, pages_fill_device, server_queues, serves_here, stalled, stalled_latches,
+    SATURATED, WORTH_NAMING, are_short, busy_share, client_queues, commits_by_clock, holds_up_writers,
+    is_in_memory, is_satisfied, pages_fill_device, server_queues, serves_here, stalled, stalled_latches,
 };
 use super::traps::traps;
 use super::waits::Wait;
@@ -183,7 +183,7 @@ fn sources(evidence: &Evidence, profile: &Profile, limit: Limit) -> usize {
             vec![watched.client_tasks.is_some(), tasks || sampled(Wait::Client)]
         }
         Limit::CommitLatency => {
-            let by_client = load.commit_share() - profile.share(Part::Replica) > 0.25;
+            let by_client = commits_by_clock(evidence, profile) > 0.25;
             vec![sampled(Wait::Commit), by_client, watched.syncs.is_some_and(|syncs| syncs.count > 0)]
         }
         Limit::Replicas => vec![sampled(Wait::Replica), load.commit_share() > 0.25],

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::Evidence;
 use super::profile::{Part, Profile};
-use super::signs::{is_in_memory, stalled, stalled_latches};
+use super::signs::{commits_by_clock, is_in_memory, stalled, stalled_latches};
 use super::waits::Wait;
 use crate::durability::syncs_each;
 
@@ -44,8 +44,8 @@ impl Bounds {
         }
         let without = |share: f64| 1.0 / (1.0 - share).max(1e-3);
         let storage = storage_share(evidence, profile);
-        let by_time =
-            without((storage + maybe_storage(evidence, profile)).max(committing(evidence, profile)));
+        let committing = if is_in_memory(evidence) { 0.0 } else { commits_by_clock(evidence, profile) };
+        let by_time = without((storage + maybe_storage(evidence, profile)).max(committing));
         let by_cpu = own_share(evidence).map_or(f64::INFINITY, |busy| 1.0 / busy.clamp(0.01, 1.0));
         let saved = saved_by_not_sleeping(evidence, storage);
         let knows_waits = profile.samples > 0 || profile.share(Part::Unknown) < 0.5;
@@ -95,12 +95,6 @@ fn maybe_storage(evidence: &Evidence, profile: &Profile) -> f64 {
     });
     let woken = profile.share(Part::ServerQueues) * woken_by_storage(evidence);
     profile.share(Part::Unknown) + latches + profile.share(Part::Lock) * roots + woken
-}
-
-/// Share of a transaction that is its COMMIT by the client's clock and no wait for a replica, what is slow about a commit
-/// that had to sleep included: the turns that server and client wait for afterwards.
-fn committing(evidence: &Evidence, profile: &Profile) -> f64 {
-    if is_in_memory(evidence) { 0.0 } else { evidence.load.commit_share() - profile.share(Part::Replica) }
 }
 
 /// Of the times that a session is woken, the share that follows a wait for storage: each page that was read, and each

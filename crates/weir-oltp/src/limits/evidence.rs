@@ -79,7 +79,7 @@ impl Load {
 
     /// Share of a transaction that is its COMMIT by the client's clock, whatever it waits for.
     pub fn commit_share(&self) -> f64 {
-        self.commit_ns as f64 / self.transaction_ns.max(1) as f64
+        if self.transaction_ns == 0 { 0.0 } else { self.commit_ns as f64 / self.transaction_ns as f64 }
     }
 
     /// A count as so many a transaction.

@@ -171,10 +171,8 @@ fn processors(split: &mut Split, tasks: &TaskTimes) {
 /// waiting, is small.
 fn committing(evidence: &Evidence, split: &mut Split) {
     let load = &evidence.load;
-    if load.transaction_ns > 0 {
-        let busy = load.busy_ns as f64 / (u64::from(load.sessions) * load.elapsed_ns).max(1) as f64;
-        split.give(Part::Commit, busy * load.commit_ns as f64 / load.transaction_ns as f64);
-    }
+    let busy = load.busy_ns as f64 / (u64::from(load.sessions) * load.elapsed_ns).max(1) as f64;
+    split.give(Part::Commit, busy * load.commit_share());
 }
 
 fn client_side(evidence: &Evidence, split: &mut Split, all_ns: f64) {

@@ -57,6 +57,12 @@ pub(super) fn is_in_memory(evidence: &Evidence) -> bool {
     evidence.watched.device.as_ref().is_some_and(|device| device.is_memory)
 }
 
+/// Share of a transaction that is its COMMIT by the client's clock and no wait for a replica, what is slow about a commit
+/// that had to sleep included: the turns that server and client wait for afterwards.
+pub(super) fn commits_by_clock(evidence: &Evidence, profile: &Profile) -> f64 {
+    evidence.load.commit_share() - profile.share(Part::Replica)
+}
+
 /// Whether an open loop's transactions ran when they were due.
 pub(super) fn is_satisfied(evidence: &Evidence) -> bool {
     let load = &evidence.load;
