@@ -9,7 +9,8 @@ use super::log::Book;
 use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
 use super::recent::Recent;
-use super::report::{Sender, SlowSync, Stall, Way};
+use super::report::{SlowSync, Stall};
+use super::senders::{Sender, Senders};
 use super::tally::{Place, Tally};
 use crate::SizeClass;
 use weir_core::stats::Distribution;
@@ -66,9 +67,6 @@ pub(super) struct Short {
     pub skimmed_ns: u64,
 }
 
-/// Bytes by process, device, and whether they were read.
-type Sent = HashMap<(Option<u32>, DeviceNumber, bool), u64>;
-
 #[derive(Debug)]
 struct Open {
     accounted_ns: u64,
@@ -100,10 +98,7 @@ pub struct Analyst {
     pub(super) names: HashMap<u32, String>,
     pub(super) cgroups: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
-    pub(super) senders: Vec<Sender>,
-    /// What each had sent at the last call, and when the interval began that is not to know of what was before.
-    sent: Sent,
-    sent_before: Sent,
+    pub(super) senders: Senders,
     pub(super) still: usize,
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
@@ -136,9 +131,7 @@ impl Analyst {
             names: HashMap::new(),
             cgroups: HashMap::new(),
             stalls: Vec::new(),
-            senders: Vec::new(),
-            sent: Sent::new(),
-            sent_before: Sent::new(),
+            senders: Senders::default(),
             still: 0,
             ios_forgotten: 0,
             syncs_forgotten: 0,
@@ -294,20 +287,13 @@ impl Analyst {
         self.stalls = stalls;
     }
 
-    /// Replaces what is known of who reads and who writes past the page cache.
-    pub fn senders(&mut self, senders: Vec<Sender>) {
-        let key = |sender: &Sender| (sender.process.pid, sender.device, sender.way == Way::Reads);
-        self.sent = senders.iter().map(|sender| (key(sender), sender.bytes)).collect();
-        let fresh = senders.into_iter().map(|sender| {
-            let before = self.sent_before.get(&key(&sender)).copied().unwrap_or(0);
-            Sender { bytes: sender.bytes.saturating_sub(before), ..sender }
-        });
-        self.senders = fresh.filter(|sender| sender.bytes > 0 && self.is_watched(sender.device)).collect();
-        self.senders.sort_by_key(|sender| std::cmp::Reverse(sender.bytes));
+    /// Replaces what is known of who reads and who writes past the page cache; bytes count from the same time at each call.
+    pub fn senders(&mut self, senders: &[Sender]) {
+        self.senders.tell(senders);
     }
 
     /// Whether a device serves any sync that was seen.
-    fn is_watched(&self, device: DeviceNumber) -> bool {
+    pub(super) fn is_watched(&self, device: DeviceNumber) -> bool {
         self.leaves.iter().any(|(top, leaves)| *top == device || leaves.contains(&device))
             || self.seen_on.values().any(|devices| devices.contains(&device))
     }
@@ -329,6 +315,7 @@ impl Analyst {
                 self.past.entry(tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
             past.merge(&sums);
         }
+        self.senders.next_interval();
     }
 
     /// Begins the next interval as if nothing had been before: for those who watch for weeks, in which more processes come
@@ -338,7 +325,7 @@ impl Analyst {
         self.past.clear();
         self.names.clear();
         self.cgroups.clear();
-        self.sent_before.clone_from(&self.sent);
+        self.senders.forget();
     }
 
     /// Until when it is known whose the time of a sync under way was.

@@ -3,7 +3,8 @@
 use weir_core::stats::Distribution;
 
 use super::analyst::Analyst;
-use super::report::{Culprit, Process, Row};
+use super::report::{Culprit, Row};
+use super::senders::Process;
 
 /// Names kept from one interval to the next; those that are wanted again are read again.
 const NAMES_MAX: usize = 512;
@@ -30,6 +31,7 @@ impl Analyst {
         let sums = std::mem::take(&mut self.sums);
         let ledgers = sums.iter().map(|(tgid, sums)| self.ledger(*tgid, sums)).collect();
         self.past.clear();
+        self.senders.forget();
         if self.names.len() >= NAMES_MAX {
             self.names.clear();
             self.cgroups.clear();

@@ -13,6 +13,7 @@ mod part;
 mod phase;
 mod recent;
 mod report;
+mod senders;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,5 @@ pub use log::{Log, LoggedSync, LoggedWait};
 pub use part::{Begun, Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
 pub use recent::{LastIos, PastIo};
-pub use report::{
-    Anatomy, Culprit, Latency, Losses, Process, Report, Row, Sender, Site, SlowSync, Stall, Way,
-};
+pub use report::{Anatomy, Culprit, Latency, Losses, Report, Row, Site, SlowSync, Stall};
+pub use senders::{Process, Sender, Way};

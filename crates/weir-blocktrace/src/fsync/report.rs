@@ -9,30 +9,12 @@ use super::cause::{Cause, Owner};
 use super::ledger::Ledger;
 use super::part::{Call, Part};
 use super::phase::Phase;
+use super::senders::{Process, Sender, Way};
 use super::tally::{Matrix, Tally};
 use weir_core::target::DeviceNumber;
 
 /// Culprits and places listed.
 const LISTED_MAX: usize = 12;
-
-/// A process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
-    /// Its id; `None` stands for a group that the name describes.
-    pub pid: Option<u32>,
-    /// Its name.
-    pub comm: String,
-    /// Its cgroup: the systemd unit or the container it runs in. `None` where that is not known, or is the tracer's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<String>,
-}
-
-impl Process {
-    /// One process, or with no id a group of them under a name that describes it; without a cgroup.
-    pub fn new(pid: Option<u32>, comm: &str) -> Process {
-        Process { pid, comm: comm.to_string(), cgroup: None }
-    }
-}
 
 /// All that was found in a stretch of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,31 +86,6 @@ pub struct Row {
     pub share: f64,
     /// Shares of wall time by cause; empty for time that was no wait for I/O.
     pub causes: Vec<(Cause, f64)>,
-}
-
-/// How somebody's I/O reached a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// Pages it dirtied were written back, by whom ever.
-    Writeback,
-    /// It read.
-    Reads,
-    /// It wrote past the page cache.
-    DirectWrites,
-}
-
-/// Who reads, or writes past the page cache, on a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sender {
-    /// Who.
-    pub process: Process,
-    /// Where.
-    pub device: DeviceNumber,
-    /// Reads or direct writes.
-    pub way: Way,
-    /// How much, bytes; what counts is the proportion.
-    pub bytes: u64,
 }
 
 /// Somebody whose I/O was served while syncs waited.
@@ -223,7 +180,7 @@ pub struct SlowSync {
 impl Analyst {
     /// What was found in the interval. `losses` are those of the programs since the start, as are the pauses.
     pub fn report(&self, elapsed_ns: u64, losses: Losses) -> Report {
-        self.report_on(&self.sums, elapsed_ns, losses)
+        self.report_on(&self.sums, &self.senders.of_interval, elapsed_ns, losses)
     }
 
     /// What was found since the start.
@@ -234,10 +191,16 @@ impl Analyst {
                 whole.entry(*tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
             known.merge(sums);
         }
-        self.report_on(&whole, elapsed_ns, losses)
+        self.report_on(&whole, &self.senders.of_whole, elapsed_ns, losses)
     }
 
-    fn report_on(&self, sums: &BTreeMap<u32, Sums>, elapsed_ns: u64, losses: Losses) -> Report {
+    fn report_on(
+        &self,
+        sums: &BTreeMap<u32, Sums>,
+        senders: &[Sender],
+        elapsed_ns: u64,
+        losses: Losses,
+    ) -> Report {
         let mut all = Sums::default();
         for sums in sums.values() {
             all.merge(sums);
@@ -246,7 +209,7 @@ impl Analyst {
             .iter()
             .map(|(tgid, sums)| {
                 let pid = (*tgid != 0).then_some(*tgid);
-                self.anatomy(sums, Some(self.process(pid, &sums.comm)))
+                self.anatomy(sums, senders, Some(self.process(pid, &sums.comm)))
             })
             .collect();
         processes.sort_by_key(|anatomy| std::cmp::Reverse(anatomy.wall_ns));
@@ -255,7 +218,7 @@ impl Analyst {
         losses.syncs += self.syncs_forgotten + self.waits_forgotten;
         Report {
             elapsed_ns,
-            all: self.anatomy(&all, None),
+            all: self.anatomy(&all, senders, None),
             processes,
             stalls: self.placed_stalls(),
             losses,
@@ -278,11 +241,11 @@ impl Analyst {
             call: part.call,
             device: part.device,
             phases: rows(&tally.matrix(), wall_ns),
-            culprits: self.culprits(tally, wall_ns),
+            culprits: self.culprits(tally, &self.senders.of_interval, wall_ns),
         }
     }
 
-    fn anatomy(&self, sums: &Sums, process: Option<Process>) -> Anatomy {
+    fn anatomy(&self, sums: &Sums, senders: &[Sender], process: Option<Process>) -> Anatomy {
         let wall_ns = sums.wall_ns.max(1) as f64;
         let tally = sums.with_skimmed();
         let matrix = tally.matrix();
@@ -302,7 +265,7 @@ impl Analyst {
             explained: explained(&matrix, wall_ns),
             causes: causes(&phases),
             phases,
-            culprits: self.culprits(&tally, wall_ns),
+            culprits: self.culprits(&tally, senders, wall_ns),
             sites: self.places(&tally, wall_ns),
         }
     }
@@ -314,14 +277,14 @@ impl Analyst {
             latency: sums.latency.clone(),
             wall_ns: sums.wall_ns,
             phases: rows(&tally.matrix(), wall_ns),
-            culprits: self.culprits(&tally, wall_ns),
+            culprits: self.culprits(&tally, &self.senders.of_interval, wall_ns),
         }
     }
 
-    fn culprits(&self, tally: &Tally, wall_ns: f64) -> Vec<Culprit> {
+    fn culprits(&self, tally: &Tally, senders: &[Sender], wall_ns: f64) -> Vec<Culprit> {
         let mut culprits: Vec<Culprit> = Vec::new();
         for (owner, blame) in tally.blamed() {
-            culprits.extend(self.who(owner).into_iter().map(|(process, way, part)| Culprit {
+            culprits.extend(self.who(owner, senders).into_iter().map(|(process, way, part)| Culprit {
                 process,
                 way,
                 share: blame.wait_ns / wall_ns * part,
@@ -346,23 +309,24 @@ impl Analyst {
     }
 
     /// The processes behind an owner, each with its part of it.
-    fn who(&self, owner: Owner) -> Vec<(Process, Way, f64)> {
+    fn who(&self, owner: Owner, senders: &[Sender]) -> Vec<(Process, Way, f64)> {
         let group = |comm: &str| Process::new(None, comm);
         match owner {
             Owner::Process(tgid) => {
                 let comm = self.names.get(&tgid).cloned().unwrap_or_else(|| "?".to_string());
                 vec![(self.process(Some(tgid), &comm), Way::Writeback, 1.0)]
             }
-            Owner::Reads => self.senders_of(Way::Reads, group("readers")),
-            Owner::DirectWrites => self.senders_of(Way::DirectWrites, group("direct writers")),
+            Owner::Reads => self.senders_of(senders, Way::Reads, group("readers")),
+            Owner::DirectWrites => self.senders_of(senders, Way::DirectWrites, group("direct writers")),
             Owner::Unseen => {
                 vec![(group("a process that has ended (dirtied before the trace)"), Way::Writeback, 1.0)]
             }
         }
     }
 
-    fn senders_of(&self, way: Way, unknown: Process) -> Vec<(Process, Way, f64)> {
-        let senders: Vec<&Sender> = self.senders.iter().filter(|sender| sender.way == way).collect();
+    fn senders_of(&self, senders: &[Sender], way: Way, unknown: Process) -> Vec<(Process, Way, f64)> {
+        let counts = |sender: &&Sender| sender.way == way && self.is_watched(sender.device);
+        let senders: Vec<&Sender> = senders.iter().filter(counts).collect();
         let all: u64 = senders.iter().map(|sender| sender.bytes).sum();
         if all == 0 {
             return vec![(unknown, way, 1.0)];

@@ -366,29 +366,67 @@ fn times_of_a_remembered_request_are_within_256_ns_or_not_known() {
     assert_eq!((late.queue_ns(), late.issue_ns()), (None, Some(whole.complete_ns)));
 }
 
-/// A daemon that watches for weeks asks of each interval alone.
-#[test]
-fn what_is_forgotten_is_in_no_later_interval() {
-    let mut analyst = analyst();
+/// Readers and their bytes since the start, one sync beside them, and whom that is told to have waited for.
+fn beside_readers(analyst: &mut Analyst, bytes: [u64; 2]) {
     let sender = |pid, comm: &str, bytes| Sender {
         process: Process::new(Some(pid), comm),
         device: LOOP,
         way: Way::Reads,
         bytes,
     };
-    let mut read = |bytes: [u64; 2]| {
-        analyst.leaves(LOOP, vec![LOOP]);
-        analyst.senders(vec![sender(8, "cp", bytes[0]), sender(9, "tar", bytes[1])]);
-        analyst.io(Io { flags: IoFlags(0), ..write(9, DUMP, 0) });
-        analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
+    analyst.leaves(LOOP, vec![LOOP]);
+    analyst.senders(&[sender(8, "cp", bytes[0]), sender(9, "tar", bytes[1])]);
+    analyst.io(Io { flags: IoFlags(0), ..write(9, DUMP, 0) });
+    analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
+}
+
+fn names_of(culprits: &[Culprit]) -> Vec<(&str, f64)> {
+    culprits.iter().map(|culprit| (culprit.process.comm.as_str(), culprit.share)).collect()
+}
+
+/// A daemon that watches for weeks asks of each interval alone.
+#[test]
+fn what_is_forgotten_is_in_no_later_interval() {
+    let mut analyst = analyst();
+    for (bytes, name) in [([100, 0], "cp"), ([100, 50], "tar")] {
+        beside_readers(&mut analyst, bytes);
         let report = analyst.report(1, Losses::default());
+        assert_eq!((report.all.syncs, names_of(&report.processes[0].culprits)[0].0), (1, name));
+        assert_eq!(report.all.culprits.len(), 1, "{report:?}");
         analyst.forget();
-        let culprits = &report.processes[0].culprits;
-        (report.all.syncs, culprits.iter().map(|culprit| culprit.process.comm.clone()).collect::<Vec<_>>())
-    };
-    assert_eq!(read([100, 0]), (1, vec!["cp".to_string()]));
-    assert_eq!(read([100, 50]), (1, vec!["tar".to_string()]));
+    }
     assert_eq!(analyst.whole(1, Losses::default()).all.syncs, 0);
+}
+
+#[test]
+fn readers_of_a_ledger_are_those_of_its_interval() {
+    let mut analyst = analyst();
+    for (bytes, name) in [([1000, 0], "cp"), ([1000, 10], "tar")] {
+        beside_readers(&mut analyst, bytes);
+        let ledgers = analyst.take_ledgers();
+        let names = names_of(&ledgers[0].culprits);
+        assert_eq!((names.len(), names[0].0), (1, name), "{ledgers:?}");
+    }
+}
+
+#[test]
+fn readers_of_an_interval_are_its_own_and_the_whole_has_all() {
+    let mut analyst = Analyst::new(Sampling { stack_every_ns: MS, slow_ns: Some(5 * MS) });
+    beside_readers(&mut analyst, [1000, 0]);
+    assert_eq!(names_of(&analyst.slow()[0].culprits)[0].0, "cp");
+    analyst.next_interval();
+    beside_readers(&mut analyst, [1000, 3000]);
+    // A slow sync counts as the interval does that it ended in.
+    for culprits in [&analyst.slow()[0].culprits, &analyst.report(1, Losses::default()).all.culprits] {
+        assert_eq!((culprits.len(), names_of(culprits)[0].0), (1, "tar"));
+    }
+    let whole = analyst.whole(1, Losses::default()).all;
+    let (names, others) = (names_of(&whole.culprits), share_of(&whole.causes, Cause::Others));
+    assert_eq!(names.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["tar", "cp"]);
+    assert!(
+        (names[0].1 - others * 0.75).abs() < 1e-9 && (names[1].1 - others * 0.25).abs() < 1e-9,
+        "{names:?}"
+    );
 }
 
 #[test]

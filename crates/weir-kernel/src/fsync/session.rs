@@ -204,7 +204,7 @@ impl<'a> FsyncSession<'a> {
                 self.introduce(tgid, &name, analyst);
             }
         }
-        analyst.senders(senders);
+        analyst.senders(&senders);
         self.attach_while_needed()
     }
 
