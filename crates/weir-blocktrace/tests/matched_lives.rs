@@ -383,6 +383,24 @@ impl Kernel {
         found
     }
 
+    /// All lives come out, and nothing else.
+    fn check(mut self) {
+        self.events.sort_by_key(|event| event.time_ns);
+        let (mut matcher, mut found) = (Matcher::default(), Lives::default());
+        self.events.iter().for_each(|event| matcher.event(event, &mut found));
+        let unmatched = matcher.finish(&mut found);
+        let (found, expected) = (found.sorted(), self.expected.sorted());
+        assert_eq!(found.pieces, expected.pieces);
+        assert_eq!(found.bios, expected.bios);
+        assert_eq!(found.requests, expected.requests);
+        let events: u64 = unmatched.devices.values().map(|account| account.events).sum();
+        assert_eq!(events, self.events.len() as u64);
+        for (device, account) in &unmatched.devices {
+            assert_eq!(account.events, account.matched, "{device}: {account:?}");
+            assert!(!self.identified || account.ambiguous == 0, "{device}: {account:?}");
+        }
+    }
+
     /// A bio of a mapped device, served by the device below at another place.
     fn mapped(&mut self, mut life: Life, at: (u64, u64)) {
         let (above, bio, request) = (self.identity(), self.identity(), self.identity());
@@ -405,23 +423,36 @@ impl Kernel {
     }
 }
 
+/// A bio that goes on below itself, as md's arrays and NVMe with several paths have it: it has one identity, and no end above.
+#[test]
+fn a_bio_that_goes_on_below_itself_is_one_and_whole() {
+    let mut kernel = Kernel::new(true);
+    for nth in 0..100 {
+        let (at, below) = ((8 * nth, 8), (8 * nth + RANGE / 2, 8));
+        let (bio, request) = (kernel.identity(), kernel.identity());
+        let gaps_ns = vec![1000];
+        let mut life =
+            Life { device: MAPPED, flags: Flags::WRITE, pid: 1, now_ns: 1 + nth * 10, gaps_ns, nth: 0 };
+        let entered = kernel.event(&mut life, Act::Queue, at, bio, 0);
+        life.device = NONE;
+        let led = kernel.event(&mut life, Act::Remap, below, bio, 0);
+        (kernel.last().from, kernel.last().detail) = (MAPPED, at.0);
+        let got = kernel.event(&mut life, Act::GetRequest, below, bio, 0);
+        let (inserted, issued) = kernel.dispatch(&mut life, below, request, bio);
+        let done = kernel.event(&mut life, Act::Complete, below, request, bio);
+        kernel.expect_piece(&life, below, Kind::Whole, [led, got, inserted, 0, issued, done], 0);
+        kernel.expect_request(&life, below, 1, 0, 1);
+        life.device = MAPPED;
+        kernel.expect_piece(&life, at, Kind::Whole, [entered, 0, 0, 0, 0, done], 0);
+        kernel.expect_bio(&life, at, (entered, done), 1, 1);
+    }
+    kernel.check();
+}
+
 fn check(plans: &[Plan], identified: bool) {
     let mut kernel = Kernel::new(identified);
     plans.iter().enumerate().for_each(|(nth, plan)| kernel.lead(nth, plan));
-    kernel.events.sort_by_key(|event| event.time_ns);
-    let (mut matcher, mut found) = (Matcher::default(), Lives::default());
-    kernel.events.iter().for_each(|event| matcher.event(event, &mut found));
-    let unmatched = matcher.finish(&mut found);
-    let (found, expected) = (found.sorted(), kernel.expected.sorted());
-    assert_eq!(found.pieces, expected.pieces);
-    assert_eq!(found.bios, expected.bios);
-    assert_eq!(found.requests, expected.requests);
-    let events: u64 = unmatched.devices.values().map(|account| account.events).sum();
-    assert_eq!(events, kernel.events.len() as u64);
-    for (device, account) in &unmatched.devices {
-        assert_eq!(account.events, account.matched, "{device}: {account:?}");
-        assert!(!identified || account.ambiguous == 0, "{device}: {account:?}");
-    }
+    kernel.check();
 }
 
 /// A mapped bio's way, but for the remap that says that what came below was the same bio: nothing tells it from one that

@@ -214,6 +214,7 @@ impl Matcher {
         if let Some(above) = above {
             life.above = above;
             life.above_generation = self.bios.generation(above);
+            self.pass_identity_on(above, event.identity);
             let above = &mut self.bios[above];
             above.remaps += 1;
             above.below_open += 1;
@@ -223,12 +224,15 @@ impl Matcher {
 
     /// The bio on the device above that a remap came from.
     fn find_above(&mut self, event: &Event) -> Option<Id> {
-        if event.other != 0
-            && let Some((part, _)) = self.index.first(Key::of_identity(By::BioIdentity, event.other))
-        {
+        if let Some(part) = self.part_of_identity(event.other) {
             return Some(self.parts[part].bio);
         }
         let from = *self.numbers.get(&event.from)?;
+        if let Some(part) = self.part_of_identity(event.identity)
+            && self.bios[self.parts[part].bio].device == from
+        {
+            return Some(self.parts[part].bio);
+        }
         let direction = direction_of_bio(event.flags, event.bytes);
         let by = |by| Key::of_sector(by, from, direction, event.detail);
         let fit = |this: &Self, id: Id| {
@@ -242,6 +246,21 @@ impl Matcher {
         let found = self.pick(by(By::Waiting), fit).or_else(|| self.pick(by(By::Cursor), fit))?;
         self.expect_next_piece(found, event, from);
         Some(self.parts[found.id].bio)
+    }
+
+    fn part_of_identity(&self, identity: u64) -> Option<Id> {
+        if identity == 0 {
+            return None;
+        }
+        self.index.first(Key::of_identity(By::BioIdentity, identity)).map(|(part, _)| part)
+    }
+
+    /// Where a bio goes on itself, and not a clone of it (md's arrays, NVMe with several paths), its identity is below from now on.
+    fn pass_identity_on(&mut self, above: Id, identity: u64) {
+        if let Some(part) = self.part_of_identity(identity).filter(|&part| self.parts[part].bio == above) {
+            self.index.remove(Key::of_identity(By::BioIdentity, identity), part);
+            self.parts[part].identity = 0;
+        }
     }
 
     /// Where a bio is remapped piece by piece, the next piece starts where this one ends.
