@@ -174,7 +174,7 @@ table! {
         cgroup: String,
         /// own_data, journal, flush, request_queue, dirty_pause, lock, read, other, cpu, run_queue, unknown.
         part: String,
-        /// others, own_others, held, queue, device, device_flush, kernel; empty for what is no wait for I/O.
+        /// others, own_others, held, queue, device, device_flush, kernel, unseen; empty for what is no wait for I/O.
         cause: String,
         /// Time, ns, summed over threads.
         ns: i64,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
 use super::allowance::Allowance;
-use super::cause::{Completion, Owner, Piece, Relation, cut};
+use super::cause::{Cause, Completion, Owner, Piece, Relation, cut};
 use super::log::Book;
 use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
@@ -88,6 +88,8 @@ pub struct Analyst {
     leaves: HashMap<DeviceNumber, Vec<DeviceNumber>>,
     /// Devices that data of a file system without a single device (btrfs) was seen on.
     seen_on: HashMap<DeviceNumber, BTreeSet<DeviceNumber>>,
+    /// Devices of which a request was seen, whenever that was.
+    at_work: HashSet<DeviceNumber>,
     open: HashMap<(u32, u64), Open>,
     site_ids: HashMap<(String, Phase), SiteId>,
     slow: Vec<SlowSync>,
@@ -122,6 +124,7 @@ impl Analyst {
             fastest_ns: HashMap::new(),
             leaves: HashMap::new(),
             seen_on: HashMap::new(),
+            at_work: HashSet::new(),
             open: HashMap::new(),
             site_ids: HashMap::new(),
             slow: Vec::new(),
@@ -196,6 +199,10 @@ impl Analyst {
     /// A completion, before the parts of the syncs that it ended.
     pub fn io(&mut self, io: Io) {
         self.recent.push(&io);
+        if self.at_work.len() >= DEVICES_MAX {
+            self.at_work.clear();
+        }
+        self.at_work.insert(io.device);
         if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
             let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
             let took_ns = io.complete_ns - io.issue_ns;
@@ -399,6 +406,10 @@ impl Analyst {
         }
         if place == Place::Known(Phase::DirtyPause) {
             tally.add_plain(Phase::DirtyPause, woken_ns - start_ns);
+            return;
+        }
+        if !self.at_work.iter().any(|device| self.serves(*device, part)) {
+            tally.add(place, Piece { cause: Cause::Unseen, owner: None, length_ns: woken_ns - start_ns });
             return;
         }
         let visits = self.windows(part, start_ns, woken_ns).map(|(_, window)| window.len()).sum();

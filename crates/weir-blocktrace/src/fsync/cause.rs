@@ -33,11 +33,13 @@ pub enum Cause {
     DeviceFlush,
     /// No I/O of the device completed any more: wake-ups, work of kernel threads, locks.
     Kernel,
+    /// Not known: of the devices that serve the sync no request was ever seen (a file system over the network, persistent memory).
+    Unseen,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
 
     /// In the order of reports.
     pub const ALL: [Cause; Cause::COUNT] = [
@@ -48,6 +50,7 @@ impl Cause {
         Cause::Device,
         Cause::DeviceFlush,
         Cause::Kernel,
+        Cause::Unseen,
     ];
 
     /// As in reports.
@@ -60,6 +63,7 @@ impl Cause {
             Cause::Device => "device",
             Cause::DeviceFlush => "flush",
             Cause::Kernel => "kernel",
+            Cause::Unseen => "not seen",
         }
     }
 }

@@ -407,8 +407,9 @@ fn causes(rows: &[Row]) -> Vec<(Cause, f64)> {
     Cause::ALL.iter().map(|cause| (*cause, of(*cause))).filter(|(_, share): &(_, f64)| *share > 0.0).collect()
 }
 
-/// Time is unexplained where neither the place is known nor the device was seen at work.
+/// Time is unexplained where neither the place is known nor the device was seen at work, and where it never was.
 fn explained(matrix: &Matrix, wall_ns: f64) -> f64 {
     let unknown = |phase: Phase| matrix[phase as usize][Cause::Kernel as usize];
-    1.0 - (unknown(Phase::Unknown) + unknown(Phase::Other)) / wall_ns
+    let unseen: f64 = matrix.iter().map(|row| row[Cause::Unseen as usize]).sum();
+    1.0 - (unknown(Phase::Unknown) + unknown(Phase::Other) + unseen) / wall_ns
 }

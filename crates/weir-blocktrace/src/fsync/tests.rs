@@ -22,6 +22,8 @@ const LOG: [&str; 5] =
 fn analyst() -> Analyst {
     let mut analyst = Analyst::new(Sampling { stack_every_ns: MS, slow_ns: Some(50 * MS) });
     analyst.name(77, "dd");
+    // The device is one whose requests are seen.
+    analyst.io(Io { complete_ns: 0, issue_ns: 0, get_ns: 0, ..write(1, FILE, 5) });
     analyst
 }
 
@@ -102,6 +104,30 @@ fn time_behind_another_s_requests_is_theirs() {
     assert!((all.explained - 1.0).abs() < 1e-9);
     let slow = analyst.slow();
     assert_eq!((slow.len(), slow[0].took_ns, slow[0].culprits[0].process.pid), (1, 100 * MS, Some(77)));
+}
+
+/// Requests of NVMe with several paths, of a network file system, or of persistent memory come on no device that is known to serve the sync.
+#[test]
+fn time_on_a_device_that_was_never_seen_at_work_is_not_explained() {
+    let mut analyst = Analyst::new(Sampling { stack_every_ns: MS, slow_ns: None });
+    let site = analyst.site(&DATA);
+    let other = DeviceNumber { major: 259, minor: 1 };
+    (10..=90).step_by(10).for_each(|ms| analyst.io(Io { device: other, ..write(ms, DUMP, 77) }));
+    analyst.part(&part(vec![wait(0, 95, Some(site))], Some(100 * MS)));
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    assert!((share_of(&all.causes, Cause::Unseen) - 0.95).abs() < 1e-9, "{all:?}");
+    assert!((all.explained - 0.05).abs() < 1e-9 && all.culprits.is_empty(), "{all:?}");
+    // Where it slept is known all the same.
+    assert_eq!(all.phases[0].phase, Phase::OwnData);
+    // Once it was seen, a time without completions is the kernel's.
+    analyst.io(write(110, FILE, 5));
+    analyst.next_interval();
+    let waits = vec![wait(120, 195, Some(site))];
+    analyst.part(&Part { start_ns: 120 * MS, ..part(waits, Some(195 * MS)) });
+    let all = analyst.report(0, Losses::default()).all;
+    assert!((share_of(&all.causes, Cause::Kernel) - 1.0).abs() < 1e-9, "{all:?}");
+    assert!((all.explained - 1.0).abs() < 1e-9, "{all:?}");
 }
 
 /// A thousand threads of another account asleep in a sync, beside a busy device.

@@ -161,6 +161,7 @@ fn in_words(cause: Cause) -> &'static str {
         Cause::Device => "in the device",
         Cause::DeviceFlush => "in flushes of the device's cache",
         Cause::Kernel => "with no I/O completing (wake-ups, kernel threads, locks)",
+        Cause::Unseen => "for a device whose requests are not seen",
     }
 }
 
