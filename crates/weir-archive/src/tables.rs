@@ -196,7 +196,7 @@ table! {
         culprit: String,
         /// Its unit.
         culprit_unit: String,
-        /// writeback, reads, direct_writes.
+        /// writeback, reads, direct_writes, discards, writes_passed_on.
         way: String,
         /// Time, ns, summed over the threads that waited.
         ns: i64,

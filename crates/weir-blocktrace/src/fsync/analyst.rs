@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::allowance::Allowance;
 use super::cause::{Cause, Completion, Owner, Piece, Relation, cut};
 use super::log::Book;
-use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
+use super::part::{Beneath, Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
 use super::recent::Recent;
 use super::report::{SlowSync, Stall};
@@ -29,7 +29,7 @@ const OPEN_MAX: usize = 1 << 14;
 const SLOW_MAX: usize = 1000;
 /// Processes distinguished in the report; the rest is one.
 const PROCESSES_MAX: usize = 1024;
-/// Devices whose leaves are remembered. A machine has fewer; those that were asked for are asked for again.
+/// Devices of which is remembered what lies under them. A machine has fewer.
 const DEVICES_MAX: usize = 4096;
 
 /// Below this a sync may be counted without being looked into.
@@ -85,7 +85,7 @@ pub struct Analyst {
     visits: Allowance,
     ticked_ns: u64,
     fastest_ns: HashMap<(DeviceNumber, u8, SizeClass), u64>,
-    leaves: HashMap<DeviceNumber, Vec<DeviceNumber>>,
+    beneath: HashMap<DeviceNumber, Beneath>,
     /// Devices that data of a file system without a single device (btrfs) was seen on.
     seen_on: HashMap<DeviceNumber, BTreeSet<DeviceNumber>>,
     /// Devices of which a request was seen, whenever that was.
@@ -122,7 +122,7 @@ impl Analyst {
             visits: Allowance::a_second(VISITS_MAX),
             ticked_ns: 0,
             fastest_ns: HashMap::new(),
-            leaves: HashMap::new(),
+            beneath: HashMap::new(),
             seen_on: HashMap::new(),
             at_work: HashSet::new(),
             open: HashMap::new(),
@@ -159,17 +159,12 @@ impl Analyst {
         id
     }
 
-    /// Says which devices serve a device's requests: itself, or what lies under a device-mapper or md device.
-    pub fn leaves(&mut self, device: DeviceNumber, leaves: Vec<DeviceNumber>) {
-        if self.leaves.len() >= DEVICES_MAX {
-            self.leaves.clear();
+    /// Says what lies under a device; the last word counts.
+    pub fn lies_under(&mut self, device: DeviceNumber, beneath: Beneath) {
+        if self.beneath.len() >= DEVICES_MAX {
+            self.beneath.clear();
         }
-        self.leaves.insert(device, leaves);
-    }
-
-    /// Whether [`Analyst::leaves`] was told of a device.
-    pub fn knows(&self, device: DeviceNumber) -> bool {
-        self.leaves.contains_key(&device)
+        self.beneath.insert(device, beneath);
     }
 
     /// Says what a process is called.
@@ -294,14 +289,14 @@ impl Analyst {
         self.stalls = stalls;
     }
 
-    /// Replaces what is known of who reads and who writes past the page cache; bytes count from the same time at each call.
+    /// Replaces what is known of who reads, writes past the page cache and frees blocks; bytes count from the same time at each call.
     pub fn senders(&mut self, senders: &[Sender]) {
         self.senders.tell(senders);
     }
 
     /// Whether a device serves any sync that was seen.
     pub(super) fn is_watched(&self, device: DeviceNumber) -> bool {
-        self.leaves.iter().any(|(top, leaves)| *top == device || leaves.contains(&device))
+        self.beneath.iter().any(|(top, beneath)| *top == device || beneath.leaves.contains(&device))
             || self.seen_on.values().any(|devices| devices.contains(&device))
     }
 
@@ -446,10 +441,12 @@ impl Analyst {
     /// The completions of a window on the devices under a sync, by time.
     pub(super) fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
         let mut found = Vec::new();
+        let has_copies =
+            part.device.and_then(|top| self.beneath.get(&top)).is_some_and(|beneath| beneath.has_copies);
         for (ios, window) in self.windows(part, start_ns, end_ns) {
             found.extend(ios.range(window).map(|io| Completion {
                 io: *io,
-                relation: relation(part, io),
+                relation: relation(part, io, has_copies),
                 fastest_ns: self.fastest(io),
             }));
         }
@@ -482,7 +479,7 @@ impl Analyst {
 
     /// Whether a disk serves requests of a device: it is that device, or lies under it.
     pub(super) fn is_under(&self, disk: DeviceNumber, top: DeviceNumber) -> bool {
-        self.leaves.get(&top).map_or(top == disk, |leaves| leaves.contains(&disk))
+        self.beneath.get(&top).map_or(top == disk, |beneath| beneath.leaves.contains(&disk))
     }
 
     fn fastest(&self, io: &Io) -> u64 {
@@ -553,8 +550,8 @@ fn is_metadata(part: &Part, io: &Io) -> bool {
     io.flags.is_metadata() || on_its_device || in_its_trees
 }
 
-/// How a request stands to a sync.
-fn relation(part: &Part, io: &Io) -> Relation {
+/// How a request stands to a sync; `has_copies` as in [`Beneath`].
+fn relation(part: &Part, io: &Io, has_copies: bool) -> Relation {
     let own_file = io.file.is_some() && io.file == part.file;
     if own_file || io.own_tid == part.tid || io.flags.is_flush() || is_metadata(part, io) {
         return Relation::Own;
@@ -564,6 +561,8 @@ fn relation(part: &Part, io: &Io) -> Relation {
     }
     Relation::Other(match io.owner_tgid {
         _ if io.flags.is_read() => Owner::Reads,
+        _ if io.flags.is_discard() => Owner::Discards,
+        0 if io.file.is_none() && has_copies => Owner::PassedOn,
         0 if io.file.is_none() => Owner::DirectWrites,
         0 => Owner::Unseen,
         tgid => Owner::Process(tgid),

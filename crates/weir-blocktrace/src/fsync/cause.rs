@@ -77,6 +77,10 @@ pub enum Owner {
     Reads,
     /// Writers past the page cache.
     DirectWrites,
+    /// Those who free blocks: fstrim, file systems mounted with `discard`.
+    Discards,
+    /// Writers above a layer that writes copies of its own.
+    PassedOn,
     /// Dirty pages of files that nobody was seen to write.
     Unseen,
 }

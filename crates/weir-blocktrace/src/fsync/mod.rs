@@ -23,7 +23,7 @@ pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
 pub use ledger::Ledger;
 pub use log::{Log, LoggedSync, LoggedWait};
-pub use part::{Begun, Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
+pub use part::{Begun, Beneath, Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
 pub use recent::{LastIos, PastIo};
 pub use report::{Anatomy, Culprit, Latency, Losses, Report, Row, Site, SlowSync, Stall};

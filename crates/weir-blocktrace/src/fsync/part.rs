@@ -89,6 +89,15 @@ pub struct Part {
     pub waits: Vec<Wait>,
 }
 
+/// What lies under a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beneath {
+    /// The devices that serve its requests: itself, or those under a device-mapper or md device.
+    pub leaves: Vec<DeviceNumber>,
+    /// A layer writes copies of what it gets (dm-crypt, md's RAID 4 to 6): they tell neither their file nor their writer.
+    pub has_copies: bool,
+}
+
 /// A sync, as far as it is known from its beginning on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
@@ -142,7 +151,7 @@ pub struct IoFlags(pub u32);
 impl IoFlags {
     const META: u32 = 1 << 12;
 
-    /// The operation: 0 read, 1 write, 2 flush.
+    /// The operation: 0 read, 1 write, 2 flush, 3 discard.
     pub fn op(self) -> u8 {
         self.0 as u8
     }
@@ -155,6 +164,11 @@ impl IoFlags {
     /// Whether it reads.
     pub fn is_read(self) -> bool {
         self.op() == 0
+    }
+
+    /// Whether it frees blocks or makes them zeros: discard, secure erase, write zeroes.
+    pub fn is_discard(self) -> bool {
+        matches!(self.op(), 3 | 5 | 9)
     }
 
     /// Whether it holds metadata: journals, logs, trees.

@@ -16,6 +16,9 @@ use weir_core::target::DeviceNumber;
 /// Culprits and places listed.
 const LISTED_MAX: usize = 12;
 
+/// A layer that writes copies tells of none whose it is.
+const PASSED_ON: &str = "writes that dm-crypt or md passed on (not known whose, own ones too)";
+
 /// All that was found in a stretch of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -318,6 +321,8 @@ impl Analyst {
             }
             Owner::Reads => self.senders_of(senders, Way::Reads, group("readers")),
             Owner::DirectWrites => self.senders_of(senders, Way::DirectWrites, group("direct writers")),
+            Owner::Discards => self.senders_of(senders, Way::Discards, group("senders of discards")),
+            Owner::PassedOn => vec![(group(PASSED_ON), Way::WritesPassedOn, 1.0)],
             Owner::Unseen => {
                 vec![(group("a process that has ended (dirtied before the trace)"), Way::Writeback, 1.0)]
             }

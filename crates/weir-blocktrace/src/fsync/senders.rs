@@ -1,4 +1,4 @@
-//! Processes, how their I/O reaches a device, and who reads and who writes past the page cache, counted over the same time as the
+//! Processes, how their I/O reaches a device, and who sends what no page of a file explains, counted over the same time as the
 //! syncs beside them.
 
 use std::collections::HashMap;
@@ -36,16 +36,20 @@ pub enum Way {
     Reads,
     /// It wrote past the page cache.
     DirectWrites,
+    /// It freed blocks.
+    Discards,
+    /// A layer between wrote what it had written: dm-crypt, md.
+    WritesPassedOn,
 }
 
-/// Who reads, or writes past the page cache, on a device.
+/// Who reads, writes past the page cache or frees blocks on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sender {
     /// Who.
     pub process: Process,
     /// Where.
     pub device: DeviceNumber,
-    /// Reads or direct writes.
+    /// Reads, direct writes or discards.
     pub way: Way,
     /// How much, bytes; what counts is the proportion.
     pub bytes: u64,

@@ -400,7 +400,7 @@ fn beside_readers(analyst: &mut Analyst, bytes: [u64; 2]) {
         way: Way::Reads,
         bytes,
     };
-    analyst.leaves(LOOP, vec![LOOP]);
+    analyst.lies_under(LOOP, Beneath { leaves: vec![LOOP], has_copies: false });
     analyst.senders(&[sender(8, "cp", bytes[0]), sender(9, "tar", bytes[1])]);
     analyst.io(Io { flags: IoFlags(0), ..write(9, DUMP, 0) });
     analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
@@ -453,6 +453,39 @@ fn readers_of_an_interval_are_its_own_and_the_whole_has_all() {
         (names[0].1 - others * 0.75).abs() < 1e-9 && (names[1].1 - others * 0.25).abs() < 1e-9,
         "{names:?}"
     );
+}
+
+/// fstrim beside a direct writer, and over dm-crypt, whose writes are nobody's.
+#[test]
+fn discards_and_copies_are_not_a_direct_writer_s() {
+    let sender = |pid, comm: &str, way| Sender {
+        process: Process::new(Some(pid), comm),
+        device: LOOP,
+        way,
+        bytes: 1000,
+    };
+    let senders = [sender(8, "fio", Way::DirectWrites), sender(9, "fstrim", Way::Discards)];
+    let culprits = |has_copies, flags: u32, senders: &[Sender]| {
+        let mut analyst = analyst();
+        analyst.lies_under(LOOP, Beneath { leaves: vec![LOOP], has_copies });
+        analyst.senders(senders);
+        analyst.io(Io { flags: IoFlags(flags), file: None, ..write(9, DUMP, 0) });
+        analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
+        let culprits = analyst.report(1, Losses::default()).all.culprits;
+        culprits.into_iter().map(|culprit| (culprit.way, culprit.process.comm)).collect::<Vec<_>>()
+    };
+    for (has_copies, flags, way, comm) in [
+        (false, 1, Way::DirectWrites, "fio"),
+        (false, 3, Way::Discards, "fstrim"),
+        (false, 5, Way::Discards, "fstrim"),
+        (true, 9, Way::Discards, "fstrim"),
+    ] {
+        assert_eq!(culprits(has_copies, flags, &senders), [(way, comm.to_string())], "operation {flags}");
+    }
+    assert_eq!(culprits(false, 3, &senders[..1]), [(Way::Discards, "senders of discards".to_string())]);
+    let passed_on = culprits(true, 1, &senders);
+    assert_eq!((passed_on.len(), passed_on[0].0), (1, Way::WritesPassedOn));
+    assert!(passed_on[0].1.contains("dm-crypt"), "{passed_on:?}");
 }
 
 #[test]

@@ -92,6 +92,19 @@ static __always_inline u32 device_of_bio(struct bio___sync *bio)
 	return disk_number(bio->bi_bdev->bd_disk);
 }
 
+static __always_inline bool is_kernel_thread(void)
+{
+	struct task_struct___sync *task = current_task();
+
+	return TASK_READ(task, flags) & PF_KTHREAD_BIT;
+}
+
+/* What frees blocks or makes them zeros: it has no page of a file. */
+static __always_inline bool is_discard(u32 op)
+{
+	return op == OP_DISCARD || op == OP_SECURE_ERASE || op == OP_WRITE_ZEROES;
+}
+
 /* One in 8 of the bios that no inode explains says who sends such; user space scales by the same factor. */
 enum { SUBMITTER_SAMPLE = 8 };
 
@@ -102,7 +115,8 @@ static __always_inline void sample_submitter(struct bio___sync *bio, u32 device,
 
 	if (bpf_get_prandom_u32() % SUBMITTER_SAMPLE)
 		return;
-	if (key.op == OP_WRITE && inode_of(bio, true))
+	/* A kernel thread passes on what others wrote (dm-crypt, md), or writes back. */
+	if (key.op == OP_WRITE && (is_kernel_thread() || inode_of(bio, true)))
 		return;
 	known = bpf_map_lookup_elem(&submitters, &key);
 	if (!known) {
@@ -122,7 +136,7 @@ int on_queue(u64 *arguments)
 	struct bio___sync *bio = argument_at(arguments, bio_at_queue);
 	struct mine *mine;
 	struct sync *s;
-	u32 tid, place;
+	u32 tid, place, op;
 	u64 both;
 
 	if (!inside && !is_followed())
@@ -140,7 +154,8 @@ int on_queue(u64 *arguments)
 		}
 		return 0;
 	}
-	if ((bio->bi_opf & OP_MASK) <= OP_WRITE)
+	op = bio->bi_opf & OP_MASK;
+	if (op <= OP_WRITE || is_discard(op))
 		sample_submitter(bio, device_of_bio(bio), both >> 32, bio->bi_iter.bi_size);
 	return 0;
 }
@@ -163,24 +178,27 @@ int BPF_PROG(on_issue, struct request___sync *rq)
 	return 0;
 }
 
-static __always_inline void name_owner(struct io *io, struct bio___sync *bio, u64 sector)
+static __always_inline void name_owner(struct io *io, struct bio___sync *bio)
 {
 	struct inode___sync *host = inode_of(bio, (io->flags & OP_MASK) == OP_WRITE);
 	struct inode_key key = {};
 	struct dirtier *who;
-	struct mine *mine;
-	u32 place = place_of(sector);
 
-	if (host) {
-		io->inode = key.inode = BPF_CORE_READ(host, i_ino);
-		io->file_system = key.file_system = BPF_CORE_READ(host, i_sb, s_dev);
-		if ((BPF_CORE_READ(host, i_mode) & S_IFMT_BITS) == S_IFBLK_BIT)
-			io->raw_device = BPF_CORE_READ(host, i_rdev);
-		who = bpf_map_lookup_elem(&dirtiers, &key);
-		if (who)
-			io->owner_tgid = who->tgid;
-	}
-	mine = bpf_map_lookup_elem(&own_bios, &place);
+	if (!host)
+		return;
+	io->inode = key.inode = BPF_CORE_READ(host, i_ino);
+	io->file_system = key.file_system = BPF_CORE_READ(host, i_sb, s_dev);
+	if ((BPF_CORE_READ(host, i_mode) & S_IFMT_BITS) == S_IFBLK_BIT)
+		io->raw_device = BPF_CORE_READ(host, i_rdev);
+	who = bpf_map_lookup_elem(&dirtiers, &key);
+	if (who)
+		io->owner_tgid = who->tgid;
+}
+
+static __always_inline void name_sender(struct io *io, struct bio___sync *bio, u32 place)
+{
+	struct mine *mine = bpf_map_lookup_elem(&own_bios, &place);
+
 	if (mine && bio && mine->bio == (u64)bio) {
 		io->own_tid = mine->tid;
 		io->queue_ns = mine->queue_ns;
@@ -214,7 +232,9 @@ int BPF_PROG(on_complete, struct request___sync *rq, int error, unsigned int byt
 	}
 	op = io.flags & OP_MASK;
 	if (op == OP_WRITE || op == OP_READ)
-		name_owner(&io, rq->bio, rq->__sector);
+		name_owner(&io, rq->bio);
+	if (op <= OP_WRITE || is_discard(op))
+		name_sender(&io, rq->bio, place);
 	if (bpf_ringbuf_output(&events, &io, sizeof(io), RING_NO_WAKEUP))
 		LOSE(LOST_IO);
 	return 0;

@@ -14,6 +14,8 @@ enum { FSYNC = 1, FDATASYNC, WRITE, PWRITEV2, SYNC_FILE_RANGE, MSYNC, SYNCFS, SY
 #define O_DSYNC_BIT 010000
 /* pwritev2(2): RWF_DSYNC and RWF_SYNC; msync(2): MS_SYNC. */
 enum { RWF_SYNCS = 0x2 | 0x4, MS_SYNC_BIT = 4 };
+/* sched.h. */
+enum { PF_KTHREAD_BIT = 0x00200000 };
 /* fs.h: opened by O_PATH. */
 enum { FMODE_PATH_BIT = 0x4000 };
 enum { S_IFMT_BITS = 0170000, S_IFBLK_BIT = 0060000, S_IFREG_BIT = 0100000 };

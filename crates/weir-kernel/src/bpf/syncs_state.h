@@ -10,8 +10,8 @@ enum { FLIGHTS = 4096, RING_FLIGHTS = 4096, PROCESSES = 8192, DEVICES = 64, LIST
 /* What a process is: not judged yet, one whose syncs are protected, a bulk writer. */
 enum { UNJUDGED, PROTECTED, BULK };
 enum { LOST_FLIGHT, LOST_PROCESS, LOST_DEVICE, LOST_RING, LOSSES };
-/* backing-dev.h: dirty pages are written back; since 5.10. sched.h: a thread of the kernel. fs/fuse/inode.c. */
-enum { BDI_WRITEBACK = 1, PF_KTHREAD_BIT = 0x00200000, FUSE_MAGIC = 0x65735546 };
+/* backing-dev.h: dirty pages are written back; since 5.10. fs/fuse/inode.c. */
+enum { BDI_WRITEBACK = 1, FUSE_MAGIC = 0x65735546 };
 /* backing-dev-defs.h, enum wb_stat_item. */
 enum { WB_RECLAIMABLE_STAT, WB_WRITEBACK_STAT };
 /* The uapi's IORING_OP_FSYNC; of an operation's flags IOSQE_CQE_SKIP_SUCCESS. */

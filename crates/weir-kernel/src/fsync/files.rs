@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use weir_blocktrace::fsync::FileId;
+use weir_blocktrace::fsync::{Beneath, FileId};
 use weir_core::target::DeviceNumber;
 
 use super::symbols::plain;
@@ -115,22 +115,33 @@ pub(super) fn kernel_stack(tid: u32) -> Vec<String> {
     text.lines().filter_map(name).collect()
 }
 
-/// The devices whose requests serve a device: itself, or those beneath a device-mapper or md device.
-pub(super) fn leaves(device: DeviceNumber) -> Vec<DeviceNumber> {
+/// What lies under a device, down to the devices that have none beneath.
+pub(super) fn beneath(device: DeviceNumber) -> Beneath {
     const LAYERS_MAX: usize = 8;
-    let mut found = Vec::new();
+    let mut beneath = Beneath::default();
     let mut layer = vec![whole(device)];
     for _ in 0..LAYERS_MAX {
-        let mut beneath = Vec::new();
+        let mut below = Vec::new();
         for device in layer {
             let under = slaves(device);
-            if under.is_empty() { found.push(device) } else { beneath.extend(under) }
+            beneath.has_copies |= !under.is_empty() && has_copies(device);
+            if under.is_empty() { beneath.leaves.push(device) } else { below.extend(under) }
         }
-        layer = beneath;
+        layer = below;
     }
-    found.sort();
-    found.dedup();
-    found
+    beneath.leaves.sort();
+    beneath.leaves.dedup();
+    beneath
+}
+
+/// Whether a device writes copies of what it gets: it encrypts, or computes parity.
+fn has_copies(device: DeviceNumber) -> bool {
+    let read = |file| weir_fs::read_lossily(format!("/sys/dev/block/{device}/{file}")).unwrap_or_default();
+    writes_copies(&read("dm/uuid"), read("md/level").trim())
+}
+
+fn writes_copies(dm_uuid: &str, md_level: &str) -> bool {
+    dm_uuid.starts_with("CRYPT-") || matches!(md_level, "raid4" | "raid5" | "raid6")
 }
 
 /// The numbers of the file systems that a process sees mounted, by mount, where stat names others: btrfs shows each subvolume
@@ -208,7 +219,7 @@ pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FileId, cgroup_in, numbers_of_mounts, position_of, writer_of};
+    use super::{FileId, cgroup_in, numbers_of_mounts, position_of, writer_of, writes_copies};
     use weir_core::target::DeviceNumber;
 
     #[test]
@@ -221,6 +232,19 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(cgroup_in(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn layers_that_write_copies_are_known_by_what_made_them() {
+        for (dm_uuid, md_level, copies) in [
+            ("CRYPT-LUKS2-0123-data\n", "", true),
+            ("LVM-0123\n", "", false),
+            ("", "raid6", true),
+            ("", "raid1", false),
+            ("", "", false),
+        ] {
+            assert_eq!(writes_copies(dm_uuid, md_level), copies, "{dm_uuid}{md_level}");
         }
     }
 

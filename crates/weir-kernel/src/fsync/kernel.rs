@@ -48,7 +48,7 @@ const RINGS: &str = "the number of syncs through io_uring";
 const OPTIONAL: [(&[&str], &str); 7] = [
     (&["on_pause_12", "on_pause_8"], PAUSES),
     (&["on_dirty_folio", "on_dirty_page"], DIRTIERS),
-    (&["on_queue"], "a sync's own I/O, and the senders of reads and direct writes"),
+    (&["on_queue"], "a sync's own I/O, and the senders of reads, direct writes and discards"),
     (&["on_issue"], "the times of issue on devices that keep none"),
     (&["on_complete"], "the block layer's and the devices' work, and the owners of other I/O"),
     (&["on_ring_work_2", "on_ring_work_5", "on_ring_work_7"], RINGS),

@@ -1,7 +1,7 @@
 //! A running session.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -10,8 +10,9 @@ use std::time::Duration;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use weir_blocktrace::fsync::{
-    Allowance, Analyst, FileId, Io, Losses, Part, Process, Sender, SiteId, Skimmed, Stall, Wait, Way,
+    Allowance, Analyst, FileId, Io, IoFlags, Losses, Part, Process, Sender, SiteId, Skimmed, Stall, Wait, Way,
 };
+use weir_core::target::DeviceNumber;
 
 use super::files;
 use super::kernel::{self, Fitted, FsyncSkel};
@@ -78,6 +79,8 @@ pub struct FsyncSession<'a> {
     looked_for: HashMap<FileId, u32>,
     looked_at_left: usize,
     stacks_read: Allowance,
+    /// Devices of which the analyst was told what lies under them.
+    met: HashSet<DeviceNumber>,
     own_cgroup: Option<String>,
     /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
     skims: HashMap<Vec<u8>, (u64, u64)>,
@@ -119,6 +122,7 @@ impl<'a> FsyncSession<'a> {
             looked_for: HashMap::new(),
             looked_at_left: LOOKED_AT_MAX,
             stacks_read: Allowance::a_second(STACKS_READ),
+            met: HashSet::new(),
             own_cgroup: files::cgroup_of("self"),
             skims: HashMap::new(),
         };
@@ -377,11 +381,11 @@ impl<'a> FsyncSession<'a> {
     }
 
     /// Learns what lies under a device and what a process is called, once.
-    fn meet(&self, part: &Part, analyst: &mut Analyst) {
+    fn meet(&mut self, part: &Part, analyst: &mut Analyst) {
         if let Some(device) = part.device
-            && !analyst.knows(device)
+            && self.met.insert(device)
         {
-            analyst.leaves(device, files::leaves(device));
+            analyst.lies_under(device, files::beneath(device));
         }
         if !analyst.has_name(part.tgid) {
             let name = files::comm(part.tgid).unwrap_or_else(|| part.comm.clone());
@@ -622,7 +626,11 @@ fn sender(key: &[u8], value: &[u8]) -> Option<Sender> {
     Some(Sender {
         process: Process::new(ring_entry::u32_at(key, 0), &ring_entry::text(value.get(16..32)?)),
         device: ring_entry::number(ring_entry::u32_at(key, 4)?),
-        way: if ring_entry::u32_at(key, 8)? == 0 { Way::Reads } else { Way::DirectWrites },
+        way: match IoFlags(ring_entry::u32_at(key, 8)?) {
+            flags if flags.is_read() => Way::Reads,
+            flags if flags.is_discard() => Way::Discards,
+            _ => Way::DirectWrites,
+        },
         bytes: ring_entry::u64_at(value, 0)?,
     })
 }

@@ -56,6 +56,8 @@ fn behind(anatomy: &Anatomy, stack: &str, ns: f64) -> Vec<(String, f64)> {
             Way::Writeback => "write-back",
             Way::Reads => "reads",
             Way::DirectWrites => "direct writes",
+            Way::Discards => "discards",
+            Way::WritesPassedOn => "passed on",
         };
         found.push((format!("{stack};{} {way}", name(&culprit.process)), part_ns));
     }

@@ -145,10 +145,11 @@ fn cgroups(report: &Report) -> Option<String> {
 fn behind(culprit: &Culprit) -> String {
     let whose = name(&culprit.process);
     match (culprit.process.pid, culprit.way) {
-        (None, _) => format!("behind {whose} in the device's queue"),
+        (None, _) | (_, Way::WritesPassedOn) => format!("behind {whose} in the device's queue"),
         (Some(_), Way::Writeback) => format!("behind {whose}'s writeback in the device's queue"),
         (Some(_), Way::Reads) => format!("behind {whose}'s reads in the device's queue"),
         (Some(_), Way::DirectWrites) => format!("behind {whose}'s direct writes in the device's queue"),
+        (Some(_), Way::Discards) => format!("behind {whose}'s discards in the device's queue"),
     }
 }
 
@@ -225,6 +226,8 @@ fn way(way: Way) -> &'static str {
         Way::Writeback => "writeback",
         Way::Reads => "reads",
         Way::DirectWrites => "direct writes",
+        Way::Discards => "discards",
+        Way::WritesPassedOn => "passed on",
     }
 }
 

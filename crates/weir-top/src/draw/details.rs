@@ -169,6 +169,8 @@ fn anatomy(look: Look, anatomy: &Anatomy) -> Vec<Line> {
                 Way::Writeback => "write-back of its pages",
                 Way::Reads => "its reads",
                 Way::DirectWrites => "its direct writes",
+                Way::Discards => "its discards",
+                Way::WritesPassedOn => "passed on",
             };
             lines.push(share(who(&culprit.process), culprit.share, format!(", {way}")));
         }

@@ -116,7 +116,7 @@ fn root_syncs_are_traced_by_what_the_kernel_takes() {
             "fsync:on_dirty_folio,fsync:on_dirty_page",
             Some("writers of files that no process has open any more"),
         ),
-        ("fsync:on_queue", Some("a sync's own I/O, and the senders of reads and direct writes")),
+        ("fsync:on_queue", Some("a sync's own I/O, and the senders of reads, direct writes and discards")),
         ("fsync:on_issue", Some("the times of issue on devices that keep none")),
         ("fsync:on_complete", Some("the block layer's and the devices' work, and the owners of other I/O")),
         (
