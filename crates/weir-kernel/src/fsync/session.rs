@@ -1,7 +1,7 @@
 //! A running session.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -43,6 +43,8 @@ const BATCH: u32 = 1024;
 const RECORDS_MOST: usize = 1 << 17;
 /// Records in memory at a time: in 200 bytes each, the whole ring would be tens of megabytes.
 const RECORDS_AT_ONCE: usize = 1 << 12;
+/// What was learned of devices and of the kernel's functions is asked for again after so long: devices grow, modules come.
+const LEARNED_NS: u64 = 60_000_000_000;
 /// For how long those that become long are looked into where one was found to be: until after the next look.
 const FOLLOW_NS: u64 = 2_000_000_000;
 
@@ -72,6 +74,7 @@ pub struct FsyncSession<'a> {
     ring: RingBuffer<'static>,
     inbox: Rc<RefCell<Inbox>>,
     symbols: Symbols,
+    symbols_at_ns: u64,
     /// Places of waits, by thread and beginning, and those from before they were too many.
     stacks: HashMap<(u32, u64), SiteId>,
     stacks_before: HashMap<(u32, u64), SiteId>,
@@ -79,8 +82,8 @@ pub struct FsyncSession<'a> {
     looked_for: HashMap<FileId, u32>,
     looked_at_left: usize,
     stacks_read: Allowance,
-    /// Devices of which the analyst was told what lies under them.
-    met: HashSet<DeviceNumber>,
+    /// When the analyst was told last what lies under a device.
+    met: HashMap<DeviceNumber, u64>,
     own_cgroup: Option<String>,
     /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
     skims: HashMap<Vec<u8>, (u64, u64)>,
@@ -122,7 +125,8 @@ impl<'a> FsyncSession<'a> {
             looked_for: HashMap::new(),
             looked_at_left: LOOKED_AT_MAX,
             stacks_read: Allowance::a_second(STACKS_READ),
-            met: HashSet::new(),
+            met: HashMap::new(),
+            symbols_at_ns: now_ns(),
             own_cgroup: files::cgroup_of("self"),
             skims: HashMap::new(),
         };
@@ -197,6 +201,11 @@ impl<'a> FsyncSession<'a> {
     /// What libbpf said.
     pub fn tick(&mut self, analyst: &mut Analyst, last: bool) -> Result<(), Error> {
         let now_ns = now_ns();
+        if now_ns.saturating_sub(self.symbols_at_ns) >= LEARNED_NS {
+            self.symbols_at_ns = now_ns;
+            self.symbols.renew();
+            self.met.retain(|_, at_ns| now_ns.saturating_sub(*at_ns) < 2 * LEARNED_NS);
+        }
         self.read(analyst)?;
         self.look(analyst, now_ns, last);
         analyst.skimmed(&self.skimmed(analyst));
@@ -380,11 +389,12 @@ impl<'a> FsyncSession<'a> {
         Wait { start_ns, end_ns: now_ns, runnable_ns: 0, site, by_chance: false }
     }
 
-    /// Learns what lies under a device and what a process is called, once.
+    /// Learns what lies under a device, now and then, and what a process is called, once.
     fn meet(&mut self, part: &Part, analyst: &mut Analyst) {
         if let Some(device) = part.device
-            && self.met.insert(device)
+            && self.met.get(&device).is_none_or(|at_ns| self.synced_ns.saturating_sub(*at_ns) >= LEARNED_NS)
         {
+            self.met.insert(device, self.synced_ns);
             analyst.lies_under(device, files::beneath(device));
         }
         if !analyst.has_name(part.tgid) {
