@@ -129,9 +129,39 @@ pub(super) fn beneath(device: DeviceNumber) -> Beneath {
         }
         layer = below;
     }
+    let paths: Vec<DeviceNumber> = beneath.leaves.iter().flat_map(|leaf| nvme_paths(*leaf)).collect();
+    beneath.leaves.extend(paths);
     beneath.leaves.sort();
     beneath.leaves.dedup();
     beneath
+}
+
+/// The hidden disks that get the requests of an NVMe namespace with several paths; none of any other device.
+fn nvme_paths(device: DeviceNumber) -> Vec<DeviceNumber> {
+    let folder = fs::canonicalize(format!("/sys/dev/block/{device}")).ok();
+    let name = folder.as_ref().and_then(|folder| folder.file_name()?.to_str()).unwrap_or_default();
+    if !name.starts_with("nvme") {
+        return Vec::new();
+    }
+    // They have no `dev` under /sys.
+    nvme_paths_of(name, &weir_fs::read_lossily("/proc/diskstats").unwrap_or_default())
+}
+
+/// A namespace `nvme0n1` has paths `nvme0c0n1`, `nvme0c1n1` (drivers/nvme/host/multipath.c,
+/// nvme_mpath_set_disk_name); not every kernel gives them a number there.
+fn nvme_paths_of(name: &str, diskstats: &str) -> Vec<DeviceNumber> {
+    let Some((subsystem, namespace)) = name.rsplit_once('n') else { return Vec::new() };
+    let is_path = |disk: &str| {
+        let between = disk.strip_prefix(subsystem).and_then(|rest| rest.strip_prefix('c'));
+        let controller = between.and_then(|rest| rest.strip_suffix(namespace)?.strip_suffix('n'));
+        controller.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit()))
+    };
+    let of_line = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (major, minor) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        (major != 0 && is_path(words.next()?)).then_some(DeviceNumber { major, minor })
+    };
+    diskstats.lines().filter_map(of_line).collect()
 }
 
 /// Whether a device writes copies of what it gets: it encrypts, or computes parity.
@@ -219,7 +249,7 @@ pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FileId, cgroup_in, numbers_of_mounts, position_of, writer_of, writes_copies};
+    use super::{FileId, cgroup_in, numbers_of_mounts, nvme_paths_of, position_of, writer_of, writes_copies};
     use weir_core::target::DeviceNumber;
 
     #[test]
@@ -232,6 +262,22 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(cgroup_in(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_nvme_namespace_has_the_paths_of_its_subsystem() {
+        let stats = " 259 0 nvme0n1 1 2\n 259 1 nvme0c0n1 1 2\n 259 3 nvme0c11n1 1 2\n 259 4 nvme0c0n11 1 2\n \
+            259 5 nvme1c0n1 1 2\n 259 6 nvme0n1p1 1 2\n 0 0 nvme0c2n1 1 2\nnothing\n";
+        let minors = |name| nvme_paths_of(name, stats).iter().map(|path| path.minor).collect::<Vec<_>>();
+        for (name, expected) in [
+            ("nvme0n1", vec![1, 3]),
+            ("nvme0n11", vec![4]),
+            ("nvme2n1", vec![]),
+            ("nvme", vec![]),
+            ("sda", vec![]),
+        ] {
+            assert_eq!(minors(name), expected, "{name}");
         }
     }
 
