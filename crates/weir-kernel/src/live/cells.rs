@@ -118,10 +118,12 @@ impl StageSum {
         self.buckets.iter_mut().zip(buckets).for_each(|(mine, theirs)| *mine += theirs);
     }
 
+    /// A bucket's durations stand at the same place at every call, whatever the largest is: `since` finds by it what was there before.
     fn fill(&self, distribution: &mut Distribution) {
         for (bucket, &count) in self.buckets.iter().enumerate() {
             let (low_ns, high_ns) = bounds(bucket as u32);
-            distribution.add_bucket(low_ns, high_ns.min(self.max_ns).max(low_ns), count);
+            // The last one is open.
+            distribution.add_bucket(low_ns, if high_ns == u64::MAX { 2 * low_ns } else { high_ns }, count);
         }
         if !distribution.is_empty() {
             distribution.set_exact(self.sum_ns, self.min_ns, self.max_ns);
@@ -149,17 +151,42 @@ mod tests {
     use super::*;
     use weir_blocktrace::Class;
 
+    const STAGES: &[Stage] = &[Stage::D2C];
+
+    fn cell(ios: u64, bucket: usize, ns: u64) -> Vec<u8> {
+        let mut words = vec![0_u64; cell_bytes(1) / 8];
+        let kind_and_size = if cfg!(target_endian = "big") { 2 << 32 | 12 } else { 12 << 32 | 2 };
+        words[..6].copy_from_slice(&[7 << 32 | 3, kind_and_size, ios, ios * 4096, 1, 3]);
+        words[6..9].copy_from_slice(&[ns * ios, ns, ns]);
+        words[9 + bucket] = ios;
+        words.into_iter().flat_map(u64::to_ne_bytes).collect()
+    }
+
+    fn table(cells: &[Vec<u8>]) -> StageTable {
+        let mut sums = Cells::new(STAGES);
+        cells.iter().for_each(|cell| sums.add(cell));
+        sums.table()
+    }
+
+    /// A new maximum in a bucket that was counted in before, and one in the last, which is open.
+    #[test]
+    fn an_interval_with_a_new_maximum_counts_its_own() {
+        const LAST: usize = BUCKETS - 1;
+        let last_ns = bounds(LAST as u32).0;
+        for (bucket, before_ns, after_ns) in [(64, 513, 527), (LAST, last_ns + 1, 10 * last_ns)] {
+            let before = table(&[cell(1000, bucket, before_ns)]);
+            let after = table(&[cell(1000, bucket, before_ns), cell(1001, bucket, after_ns)]);
+            let interval =
+                after.since(&before).of_class(DeviceNumber { major: 7, minor: 3 }, Class::SyncWrite);
+            let d2c = interval.stage(Stage::D2C);
+            assert_eq!((interval.ios, d2c.count()), (1001, 1001), "{after_ns}");
+            let [median_ns] = d2c.quantiles([0.5]);
+            assert!(median_ns >= bounds(bucket as u32).0 && median_ns <= after_ns, "{median_ns}");
+        }
+    }
+
     #[test]
     fn cells_of_two_cpus_add_up() {
-        const STAGES: &[Stage] = &[Stage::D2C];
-        let cell = |ios: u64, bucket: usize, ns: u64| {
-            let mut words = vec![0_u64; cell_bytes(1) / 8];
-            let kind_and_size = if cfg!(target_endian = "big") { 2 << 32 | 12 } else { 12 << 32 | 2 };
-            words[..6].copy_from_slice(&[7 << 32 | 3, kind_and_size, ios, ios * 4096, 1, 3]);
-            words[6..9].copy_from_slice(&[ns * ios, ns, ns]);
-            words[9 + bucket] = ios;
-            words.into_iter().flat_map(u64::to_ne_bytes).collect::<Vec<u8>>()
-        };
         let mut cells = Cells::new(STAGES);
         cells.add(&cell(10, 32, 257));
         cells.add(&cell(30, 64, 513));
