@@ -49,6 +49,11 @@ mod tests {
         );
         assert_eq!(place_of(&btf, "block_rq_complete", "request"), Some(0));
         assert_eq!(place_of(&btf, "block_rq_complete", "bio"), None);
+        // A queue came first in early kernels of 5.10.
+        let last = |tracepoint| arguments(&btf, tracepoint).map(|count| count as u32 - 1);
+        for tracepoint in ["block_rq_insert", "block_rq_issue"] {
+            assert_eq!(place_of(&btf, tracepoint, "request"), last(tracepoint), "{tracepoint}");
+        }
         assert_eq!(arguments(&btf, "no_such_tracepoint"), None);
         assert_eq!(place_of(&btf, "no_such_tracepoint", "bio"), None);
     }

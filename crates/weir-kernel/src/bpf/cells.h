@@ -88,6 +88,9 @@ const volatile struct {
 	u32 bio_at_split;
 	u32 bio_at_get_request;
 	u32 bio_at_merge;
+	/* The same of the request. */
+	u32 request_at_insert;
+	u32 request_at_issue;
 	u32 any_size; /* Lengths are not told apart. */
 	u32 sampled; /* Of a queue that completes twice as many, so many requests a second are counted, or more; 0: all. See sampling.h. */
 	u64 devices[PLACES_LISTED];

@@ -162,8 +162,9 @@ int on_queue(u64 *arguments)
 
 /* Attached once a request came whose issue the kernel did not stamp: most kernels stamp all. */
 SEC("tp_btf/block_rq_issue")
-int BPF_PROG(on_issue, struct request___sync *rq)
+int on_issue(u64 *arguments)
 {
+	struct request___sync *rq = argument_at(arguments, request_at_issue);
 	struct issue *issue;
 	u32 place;
 

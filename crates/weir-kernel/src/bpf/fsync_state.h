@@ -15,6 +15,8 @@ enum { OP_MASK = 0xff, OP_READ = 0, OP_WRITE = 1, OP_FLUSH = 2, OP_DISCARD = 3, 
 const volatile u32 only_tgid;
 /* Which argument of block_bio_queue is the bio. */
 const volatile u32 bio_at_queue;
+/* Which of block_rq_issue is the request. */
+const volatile u32 request_at_issue;
 /* Waits at least this long always have their stack taken, shorter ones with probability wait/this ... */
 const volatile u64 stack_every_ns = 1000000;
 /* ... but of one sync of a task in so much time, of its first WAITS: few syncs must not be left to chance. */

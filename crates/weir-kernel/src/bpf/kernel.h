@@ -147,7 +147,7 @@ enum bpf_func_id___known {
 #define KERNEL_HAS(function) bpf_core_enum_value_exists(enum bpf_func_id___known, BPF_FUNC_##function##___known)
 
 /*
- * An argument of a tracepoint that is not at the same place in all kernels (before 5.11 a queue came first). The loader finds
+ * An argument of a tracepoint that is not at the same place in all kernels (a queue came first until 5.11, with requests in early kernels of 5.10 too). The loader finds
  * its place in the kernel's types, the verifier knows it from there and takes the other branches out.
  */
 static __always_inline void *argument_at(u64 *arguments, u32 at)

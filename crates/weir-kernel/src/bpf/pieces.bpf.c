@@ -193,8 +193,9 @@ int on_front_merge(u64 *arguments)
 }
 
 HOOK(block_rq_insert)
-int BPF_PROG(on_insert, struct request *rq)
+int on_insert(u64 *arguments)
 {
+	struct request *rq = argument_at(arguments, settings.request_at_insert);
 	struct request_stamps *stamps = &requests[place_of(rq) % REQUESTS];
 
 	stamps->rq = (u64)rq;
@@ -203,8 +204,9 @@ int BPF_PROG(on_insert, struct request *rq)
 }
 
 HOOK(block_rq_issue)
-int BPF_PROG(on_issue, struct request *rq)
+int on_issue(u64 *arguments)
 {
+	struct request *rq = argument_at(arguments, settings.request_at_issue);
 	struct request_stamps *stamps = &requests[place_of(rq) % REQUESTS];
 
 	if (stamps->rq != (u64)rq) {

@@ -36,8 +36,9 @@ struct sequence {
 } sequences[SEQUENCES];
 
 HOOK(block_rq_issue)
-int BPF_PROG(on_issue, struct request *rq)
+int on_issue(u64 *arguments)
 {
+	struct request *rq = argument_at(arguments, settings.request_at_issue);
 	struct stamp *stamp = &stamps[place_of(rq) % STAMPS];
 
 	if (settings.sampled) {

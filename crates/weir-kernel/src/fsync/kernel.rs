@@ -176,6 +176,7 @@ fn fit(open: &mut OpenFsyncSkel<'_>, btf: &Btf<'_>) -> Result<(), Error> {
     open.progs.on_ring_work_7.set_autoload(ring == Some(7));
     if let Some(settings) = open.maps.rodata_data.as_deref_mut() {
         settings.bio_at_queue = place_of(btf, "block_bio_queue", "bio").unwrap_or(0);
+        settings.request_at_issue = place_of(btf, "block_rq_issue", "request").unwrap_or(0);
     }
     Ok(())
 }

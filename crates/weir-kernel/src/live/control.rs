@@ -26,6 +26,7 @@ pub struct Settings {
     flush_sequence: u32,
     bios_walked: u32,
     bio_at: BioAt,
+    request_at: RequestAt,
     any_size: u32,
     sampled: u32,
     devices: [u64; PLACES_LISTED],
@@ -51,12 +52,21 @@ pub struct BioAt {
     pub merge: u32,
 }
 
+/// The same of the request.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RequestAt {
+    pub insert: u32,
+    pub issue: u32,
+}
+
 /// What differs between kernels that programs cannot find out themselves.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Kernel {
     /// The flag of requests of a flush sequence.
     pub flush_sequence: u32,
     pub bio_at: BioAt,
+    pub request_at: RequestAt,
 }
 
 impl Settings {
@@ -77,6 +87,7 @@ impl Settings {
             flush_sequence: kernel.flush_sequence,
             bios_walked: BIOS_WALKED[0],
             bio_at: kernel.bio_at,
+            request_at: kernel.request_at,
             any_size: u32::from(options.any_size),
             sampled: options.sampled.filter(|_| options.slow_ns.is_none()).unwrap_or(0),
             devices: places("devices", options.devices.iter().map(|&device| number(device)), LIMIT_DEVICES)?,
@@ -172,7 +183,7 @@ mod tests {
         };
         assert!(options.devices.iter().all(|&device| found(&settings.devices, number(device))));
         assert!(options.pids.iter().all(|&pid| found(&settings.processes, u64::from(pid))));
-        assert_eq!(settings.bytes().len(), 64 + 2 * 8 * PLACES_LISTED);
+        assert_eq!(settings.bytes().len(), 72 + 2 * 8 * PLACES_LISTED);
         let too_many = Options { pids: (1..=LIMIT_PIDS as u32 + 1).collect(), ..Options::default() };
         assert!(Settings::new(&too_many, false, 0, &Kernel::default()).is_err());
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use libbpf_rs::btf::{Btf, types};
 
-use super::control::{BioAt, Kernel};
+use super::control::{BioAt, Kernel, RequestAt};
 use super::{IssueStamp, Options, StartStamp};
 use crate::tracepoints;
 
@@ -31,7 +31,8 @@ fn has_member(structure: &str, member: &str) -> bool {
 /// What the programs have to be told of this kernel.
 pub fn kernel() -> Kernel {
     let Ok(btf) = Btf::from_vmlinux() else { return Kernel::default() };
-    let bio_at = |tracepoint| tracepoints::place_of(&btf, tracepoint, "bio").unwrap_or(0);
+    let place_of = |tracepoint, structure| tracepoints::place_of(&btf, tracepoint, structure).unwrap_or(0);
+    let bio_at = |tracepoint| place_of(tracepoint, "bio");
     Kernel {
         flush_sequence: flush_sequence(&btf),
         bio_at: BioAt {
@@ -39,6 +40,10 @@ pub fn kernel() -> Kernel {
             split: bio_at("block_split"),
             get_request: bio_at("block_getrq"),
             merge: bio_at("block_bio_backmerge"),
+        },
+        request_at: RequestAt {
+            insert: place_of("block_rq_insert", "request"),
+            issue: place_of("block_rq_issue", "request"),
         },
     }
 }
