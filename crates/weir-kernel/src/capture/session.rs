@@ -106,7 +106,14 @@ impl CaptureSession {
     fn finish(mut self, reason: String) -> Summary {
         self.intake.end();
         let elapsed_ns = clock::monotonic_ns() - self.base_ns;
-        self.intake.round(self.base_ns, &mut self.sink, &mut self.progress);
+        // A round takes a part of each buffer: of each the less, the more processors there are.
+        loop {
+            let before = self.progress.events;
+            self.intake.round(self.base_ns, &mut self.sink, &mut self.progress);
+            if self.progress.events == before || self.sink.pass_on().is_some() {
+                break;
+            }
+        }
         let lacks = match &self.intake {
             Intake::Tracer(tracer) => tracer.lacks(),
             Intake::Bpf(_) => None,
