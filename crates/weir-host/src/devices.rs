@@ -1,5 +1,6 @@
 //! The block devices that carry I/O of their own: whole disks and what is mapped over them, no partitions.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use weir_core::target::{Layer, LayerKind, TargetFacts, Throttle};
@@ -24,11 +25,20 @@ impl Host {
         self.device_names().iter().filter_map(read).filter(whole).collect()
     }
 
-    /// Where file systems that may lie on a device are mounted for writing, in the kernel's order; of each the first place
-    /// only. Nothing where the mounts cannot be read.
+    /// Where file systems that may lie on a device are mounted for writing, by whomever, in the kernel's order; of each the first
+    /// place only. Nothing where the mounts cannot be read.
     pub fn mounts_for_writing(&self) -> Vec<String> {
+        self.places(Mount::is_written)
+    }
+
+    /// The same of those places where this process itself may write.
+    pub fn mounts_that_take_writes(&self) -> Vec<String> {
+        self.places(Mount::takes_writes)
+    }
+
+    fn places(&self, is_meant: impl Fn(&Mount) -> bool) -> Vec<String> {
         let all = self.mounts().unwrap_or_default();
-        let mounts = self.writable_mounts().into_iter();
+        let mounts = first_of_each(all.clone(), is_meant).into_iter();
         let mounts = mounts.filter(|mount| !target::is_served(&mount.kind));
         let places = mounts.map(|mount| mount.mount_point);
         places.filter(|place| !leads_through_served(Path::new(place), &all)).collect()
@@ -40,19 +50,9 @@ impl Host {
         self.mounts().map_or(true, |mounts| leads_through_served(path, &mounts))
     }
 
-    /// The same, as the kernel tells them.
-    pub(crate) fn writable_mounts(&self) -> Vec<Mount> {
-        let mut seen = Vec::new();
-        let mut mounts = self.mounts().unwrap_or_default();
-        mounts.retain(|mount| {
-            let is_new = !seen.contains(&mount.number);
-            let writes = mount.options().iter().all(|option| option != "ro");
-            if writes {
-                seen.push(mount.number);
-            }
-            writes && is_new
-        });
-        mounts
+    /// A mount of each file system that is mounted for writing.
+    pub(crate) fn written_mounts(&self) -> Vec<Mount> {
+        first_of_each(self.mounts().unwrap_or_default(), Mount::is_written)
     }
 
     /// Limits that cgroups put on these devices, for this process or for write-back.
@@ -77,6 +77,13 @@ impl Host {
         let facts = self.target(Path::new(if is_name { node.as_str() } else { text }))?;
         Ok(meant(&facts).cloned())
     }
+}
+
+/// Of each file system the first mount that is meant.
+fn first_of_each(mut mounts: Vec<Mount>, is_meant: impl Fn(&Mount) -> bool) -> Vec<Mount> {
+    let mut seen = HashSet::new();
+    mounts.retain(|mount| is_meant(mount) && seen.insert(mount.number));
+    mounts
 }
 
 /// Whether a path, as it is written, leads through a mount that is served. Of those at one place the last is seen.
@@ -127,6 +134,23 @@ mod tests {
             let on_file_system = TargetFacts { file_system: Some(Default::default()), ..facts };
             assert_eq!(meant(&on_file_system).map(|layer| layer.name.as_str()), Some("sda"));
         }
+    }
+
+    /// As a service with ProtectSystem=strict sees them: every mount is read-only but those of its own folders.
+    #[test]
+    fn a_read_only_mount_of_a_written_file_system_counts_for_who_asks_what_is_written() {
+        let machine = Machine::new();
+        machine.set(
+            "/proc/self/mountinfo",
+            "43 30 254:1 / / ro,relatime - ext4 /dev/vda1 rw\n\
+             44 43 254:1 /lib /var/lib/weir rw,relatime - ext4 /dev/vda1 rw\n\
+             45 43 8:16 / /srv/db ro,relatime - xfs /dev/sdb rw\n\
+             46 43 0:39 / /data ro,relatime - btrfs /dev/sdc rw\n\
+             47 43 8:48 / /old ro - ext4 /dev/sdd ro\n\
+             48 43 8:64 / /half rw - ext4 /dev/sde ro\n",
+        );
+        assert_eq!(machine.host.mounts_for_writing(), ["/", "/srv/db", "/data"]);
+        assert_eq!(machine.host.mounts_that_take_writes(), ["/var/lib/weir"]);
     }
 
     #[test]

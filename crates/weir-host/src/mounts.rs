@@ -33,6 +33,17 @@ impl Mount {
         all
     }
 
+    /// Whether the file system is mounted for writing. One mount of it may be read-only, as all are that a service with
+    /// `ProtectSystem=strict` sees (systemd.exec(5)): other processes write to the same file system all the same.
+    pub fn is_written(&self) -> bool {
+        !self.super_options.iter().any(|option| option == "ro")
+    }
+
+    /// Whether this process may write through this mount.
+    pub fn takes_writes(&self) -> bool {
+        self.is_written() && !self.mount_options.iter().any(|option| option == "ro")
+    }
+
     /// The value of `key=value` among the file system's options.
     pub fn super_option(&self, key: &str) -> Option<&str> {
         self.super_options.iter().find_map(|option| option.strip_prefix(key)?.strip_prefix('='))

@@ -28,7 +28,7 @@ impl Host {
     /// How the pages of file systems on a disk are written back; nothing where mounts cannot be read.
     pub fn write_back(&self, disk: DeviceNumber) -> WriteBack {
         let mut found = WriteBack::default();
-        for mount in self.writable_mounts() {
+        for mount in self.written_mounts() {
             let lies_here = |name: &String| {
                 block::number_of(&self.tree, &self.whole_device(name)).is_ok_and(|number| number == disk)
             };
@@ -81,6 +81,17 @@ mod tests {
         let found = machine.host.write_back(DISK);
         assert_eq!(found, WriteBack { own: vec![own(Some("btrfs-27"))], ..WriteBack::default() });
         assert_eq!(machine.host.write_back(DeviceNumber { major: 8, minor: 0 }), WriteBack::default());
+    }
+
+    /// As a service sees it to which all mounts are read-only.
+    #[test]
+    fn a_file_system_that_others_write_to_is_the_disks() {
+        let found = machine(&MOUNTS.replace("rw,noatime", "ro,noatime")).host.write_back(DISK);
+        assert_eq!(found.own.len(), 1, "{found:?}");
+        let found = machine("43 30 7:0 / /data ro - ext4 /dev/loop0 rw\n").host.write_back(DISK);
+        assert!(found.shares_the_disks);
+        let found = machine("43 30 7:0 / /data ro - ext4 /dev/loop0 ro\n").host.write_back(DISK);
+        assert!(!found.shares_the_disks);
     }
 
     #[test]

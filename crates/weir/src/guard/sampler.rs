@@ -137,7 +137,7 @@ fn folder(host: &Host, block_device: &BlockDevice) -> Option<PathBuf> {
             .flatten()
             .is_some_and(|found| found.number == block_device.number)
     };
-    host.mounts_for_writing().into_iter().find(is_there).map(PathBuf::from)
+    host.mounts_that_take_writes().into_iter().find(is_there).map(PathBuf::from)
 }
 
 impl Watched {

@@ -237,6 +237,25 @@ fn root_alone_a_file_system_with_a_bdi_of_its_own_is_guarded() {
     end(load);
 }
 
+/// As `ProtectSystem=strict` mounts them for the service: read-only, in a namespace of its own, while others write.
+#[test]
+fn root_a_device_that_the_guard_may_not_write_to_is_guarded() {
+    let needs = &["mkfs.ext4", "unshare"];
+    if !root_or_say("root_a_device_that_the_guard_may_not_write_to_is_guarded", needs) {
+        return;
+    }
+    let bench = Bench::on(LoopDevice::create(&["fs=ext4", "size=64M"]));
+    let mount = bench.device.mount().to_string_lossy().into_owned();
+    let script = "mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", script, &mount];
+    let typed = "guard run --shadow --no-history --duration 1s --format json";
+    let run = ended(bench.wrapped(&wrapper, typed));
+    assert_eq!(run.code, 0, "{run:?}");
+    let state: Value = serde_json::from_str(&run.stdout).unwrap();
+    let names = state["devices"].as_array().unwrap().iter().map(|device| &device["name"]);
+    assert!(names.clone().any(|name| *name == bench.name()), "{:?}", names.collect::<Vec<_>>());
+}
+
 #[test]
 fn root_alone_its_time_is_over() {
     let Some(bench) = Bench::new("root_alone_its_time_is_over") else { return };
