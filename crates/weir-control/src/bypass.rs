@@ -10,11 +10,11 @@ const WINDOW_NS: u64 = 3_000_000_000;
 /// Looks that fall short of the window by this much fill it all the same.
 const SHORT_NS: u64 = 200_000_000;
 /// Less than this, in bytes a second, is no flood ([`super::Parameters::slack_bytes`]).
-const LEAST_PER_SECOND: f64 = (4 << 20) as f64;
+pub(crate) const LEAST_PER_SECOND: f64 = (4 << 20) as f64;
 /// At least this share of what bulk writers wrote is past the page cache, or it is not worth another limit.
 const MOSTLY: f64 = 0.5;
 /// A bulk writer with a smaller share is not worth holding.
-const COUNTS: f64 = 0.05;
+pub(crate) const COUNTS: f64 = 0.05;
 
 /// One look, as far as this needs it. Counts are of the time since the look before.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -165,7 +165,8 @@ impl Host {
 }
 
 impl CgroupSight {
-    /// What it holds now, and did since the look before. This does not tell what its processes gave to write(2).
+    /// What it holds now, and did since the look before. This does not tell what its processes gave to write(2), nor whether that is
+    /// bulk work.
     ///
     /// # Errors
     /// When it is gone, or its files cannot be read or understood.
@@ -188,6 +189,7 @@ impl CgroupSight {
         Ok(Group {
             memory: Memory { current, ..memory },
             high: None,
+            is_at_work: false,
             written_bytes: written.map(|(now, before)| now.saturating_sub(before)),
             sent_bytes: 0,
             read_bytes: now.read_bytes.saturating_sub(before.read_bytes),

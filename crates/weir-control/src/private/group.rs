@@ -57,17 +57,14 @@ pub struct Group {
     /// Pages that were needed again soon after they had been dropped (workingset_activate) or swapped out
     /// (workingset_refault_anon), in bytes.
     pub refault_bytes: u64,
+    /// Whether it writes in bulk, by its last seconds ([`super::are_at_work`]).
+    pub is_at_work: bool,
 }
 
 impl Group {
-    /// Whether it writes.
-    pub fn writes(&self) -> bool {
-        self.sent_bytes > 0 || self.written_bytes.unwrap_or(0) > 0
-    }
-
-    /// Whether it writes, or has more to write than what a file system keeps.
-    pub fn is_at_work(&self) -> bool {
-        self.writes() || self.memory.backlog() > (1 << 20)
+    /// What it wrote: given to write(2), or written back of what it gave before.
+    pub fn bytes(&self) -> u64 {
+        self.sent_bytes.max(self.written_bytes.unwrap_or(0))
     }
 }
 

@@ -39,10 +39,10 @@ impl Harm {
             memory_stall_ns: most(|group| group.memory_stall_ns),
             io_stall_ns: most(|group| group.io_stall_ns),
             refault_bytes: sum(|group| group.refault_bytes),
-            written_bytes: sum(|group| group.written_bytes.unwrap_or(0).max(group.sent_bytes)),
+            written_bytes: sum(Group::bytes),
             sent_bytes: sum(|group| group.sent_bytes),
             counted_bytes: sum(|group| group.written_bytes.unwrap_or(group.sent_bytes)),
-            writes: groups.iter().any(|group| group.writes() || group.memory.backlog() > 0),
+            writes: groups.iter().any(|group| group.bytes() > 0 || group.memory.backlog() > 0),
         });
         let mut held = self.elapsed_ns();
         while let Some(first) = self.looks.front().filter(|look| held >= OVER_NS + look.elapsed_ns) {

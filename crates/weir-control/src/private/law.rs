@@ -142,7 +142,7 @@ impl Law {
     pub fn step(&mut self, seen: &Seen<'_>) -> Option<Transition> {
         self.rate.push(seen.elapsed_ns, seen.delivered_bytes, self.is_full(seen));
         self.harm.push(seen.elapsed_ns, seen.groups);
-        let writes = seen.groups.iter().any(Group::is_at_work);
+        let writes = seen.groups.iter().any(|group| group.is_at_work);
         if writes {
             self.wrote_ns = seen.at_ns;
         }

@@ -13,12 +13,14 @@ mod law;
 mod rate;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::fmt;
 
 pub use bound::{followed, needed};
 pub use group::{Candidate, Group, Memory, Refusal, may_hold};
 pub use law::Law;
+pub use work::{Work, are_at_work};
 
 /// Who needs protection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -131,7 +133,7 @@ pub enum Transition {
     Loosen,
     /// Syncs are back.
     Tighten,
-    /// Bulk writers have written nothing for a while.
+    /// Bulk writers have written nothing in bulk for a while.
     Ended,
     /// Nobody has synced for minutes.
     Unneeded,
@@ -198,7 +200,7 @@ impl Transition {
             Transition::Vain => "lower paces give syncs nothing: what they lose they lose elsewhere",
             Transition::Loosen => "syncs pause",
             Transition::Tighten => "syncs are back",
-            Transition::Ended => "nothing was written for 30 s",
+            Transition::Ended => "nothing was written in bulk for 30 s",
             Transition::Unneeded => "nobody syncs",
             Transition::Silent => "the sensor does not answer",
             Transition::Room => "the group waits for memory, and gets more",

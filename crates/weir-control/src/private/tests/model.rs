@@ -1,6 +1,6 @@
 //! Models of a device with a bulk writer's cgroup beside committing threads.
 
-use super::super::{Group, Kept, Law, Memory, Need, Seen, Transition, followed, needed};
+use super::super::{Group, Kept, Law, Memory, Need, Seen, Transition, Work, are_at_work, followed, needed};
 
 pub const LOOK_NS: u64 = 100_000_000;
 pub const KEEP: f64 = 0.93;
@@ -24,6 +24,7 @@ pub struct Plant {
     pub own: f64,
     pub answer: Answer,
     pub group: Group,
+    work: Work,
     pub is_direct: bool,
     pub can_pace: bool,
     /// Its pages count for another cgroup.
@@ -55,6 +56,7 @@ impl Plant {
             own: own_mb * MB,
             answer,
             group: Group { memory, ..Group::default() },
+            work: Work::default(),
             is_direct: false,
             can_pace: true,
             escapes: false,
@@ -106,6 +108,8 @@ impl Plant {
         self.group.sent_bytes = (bulk / 10.0) as u64;
         let counted = if self.escapes { 0 } else { self.group.sent_bytes };
         self.group.written_bytes = self.can_pace.then_some(counted);
+        self.work.push(LOOK_NS, &self.group);
+        self.group.is_at_work = are_at_work(&[&self.work], self.law.wish().pace)[0];
         self.done.push((kept, bulk));
         self.step(kept, (bulk + self.own * kept) / 10.0);
     }

@@ -1,9 +1,9 @@
 //! The cgroups of a device's bulk writers: which are held, and what is seen of each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
+use weir_control::private::{Group, Refusal, Wish, Work, are_at_work, followed, may_hold, needed};
 use weir_control::{Life, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::{Actuator, KnobError};
@@ -11,6 +11,7 @@ use weir_host::{CgroupSight, CgroupWrites, Host, IoCgroup};
 
 use super::pair::{End, Limits, Pair, Restored, TakePair};
 use crate::guard::exempt::{Exempt, accounts_of, shared_with};
+use crate::guard::sampler::Time;
 use crate::guard::settings::Protected;
 
 /// One that others set is left to them for so long; one whose limits were reset is taken again after the shorter time.
@@ -47,7 +48,8 @@ pub struct Held {
     /// Whose processes it may hold.
     accounts: Vec<u32>,
     sight: CgroupSight,
-    /// When it wrote last, or was taken.
+    work: Work,
+    /// When it was at work last, or was taken.
     wrote_ns: u64,
     /// When it was last seen to write to this device, and what it had written then.
     here: (u64, Option<CgroupWrites>),
@@ -81,7 +83,7 @@ impl Held {
         now_ns < self.wrote_ns + WRITES_NS
     }
 
-    /// Whether it has written nothing for long, or to other devices alone, one of which may need it.
+    /// Whether it has written nothing in bulk for long, or to other devices alone, one of which may need it.
     fn is_idle(&mut self, host: &Host, number: DeviceNumber, now_ns: u64) -> bool {
         if now_ns >= self.wrote_ns + IDLE_NS {
             return true;
@@ -108,6 +110,8 @@ impl Held {
 pub struct Groups {
     /// Those that are held.
     pub held: Vec<Held>,
+    /// What all of them may write, in bytes a second, as asked for last.
+    pace: Option<u64>,
     /// Those whose limits are being restored, by path.
     leaving: Vec<(String, Box<dyn Pair>)>,
     /// Those that are not, until when, by path.
@@ -247,6 +251,7 @@ impl Groups {
             limits,
             accounts,
             sight,
+            work: Work::default(),
             wrote_ns: now_ns,
             here: (now_ns, written),
             proof: Proof::default(),
@@ -267,19 +272,19 @@ impl Groups {
         Some(said)
     }
 
-    /// What each does, with what these writers gave to write(2). Those that are gone are let go of, and those that write no more, or
+    /// What each does, with what these writers gave to write(2). Those that are gone are let go of, and those that write no more in bulk, or
     /// to other devices: another account may have any number of them.
     pub fn sample(
         &mut self,
         writers: &[Writer],
         number: DeviceNumber,
         host: &Host,
-        now_ns: u64,
+        Time { now_ns, elapsed_ns }: Time,
     ) -> Vec<Group> {
         if !self.held.is_empty() {
             self.ask_homes(writers, host);
         }
-        let mut seen = Vec::new();
+        let mut seen = VecDeque::new();
         for at in (0..self.held.len()).rev() {
             let held = &mut self.held[at];
             let Ok(mut group) = held.sight.look() else {
@@ -292,16 +297,23 @@ impl Groups {
             let here = writers.iter().filter(|writer| is_here(&writer.life()));
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
             held.proof.push(&group);
-            if group.is_at_work() {
+            held.work.push(elapsed_ns, &group);
+            seen.push_front(group);
+        }
+        let works: Vec<&Work> = self.held.iter().map(|held| &held.work).collect();
+        let at_work = are_at_work(&works, self.pace);
+        for at in (0..self.held.len()).rev() {
+            let held = &mut self.held[at];
+            seen[at].is_at_work = at_work[at];
+            if at_work[at] {
                 held.wrote_ns = now_ns;
             }
             if held.is_idle(host, number, now_ns) {
                 self.let_go(at);
-                continue;
+                seen.remove(at);
             }
-            seen.insert(0, group);
         }
-        seen
+        seen.into()
     }
 
     /// Asks for the cgroups of writers who are not known yet, as many as there is time for.
@@ -329,6 +341,7 @@ impl Groups {
 
     /// Asks for the limits that a wish comes to.
     pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64, now_ns: u64) {
+        self.pace = wish.pace;
         let part = wish.part(self.held.iter().filter(|held| held.writes(now_ns)).count());
         for (held, group) in self.held.iter_mut().zip(seen) {
             let needed =

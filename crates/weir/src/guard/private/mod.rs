@@ -112,7 +112,7 @@ impl Privates {
         let would_hold = device.law.would_hold(judged.need, seen.sensor.silent_ns);
         let look = Look { host: &self.host, spare: &self.spare, elsewhere: &elsewhere, would_hold };
         let mut said = device.find(&look, &mut self.take, now);
-        let groups = device.groups.sample(&seen.bulk.writers, seen.number, &self.host, time.now_ns);
+        let groups = device.groups.sample(&seen.bulk.writers, seen.number, &self.host, time);
         let can_pace = device.groups.can_pace(time.now_ns);
         let transition = device.law.step(&SeenByLaw {
             at_ns: time.now_ns,

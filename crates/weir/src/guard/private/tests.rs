@@ -560,6 +560,20 @@ fn who_writes_no_more_has_no_part_and_is_let_go_of() {
     assert!(stage.privates.covers(0));
 }
 
+/// As a service that goes on with a little after it copied its data.
+#[test]
+fn who_writes_a_little_for_ever_is_let_go_of() {
+    let mut stage = Stage::new(&[]);
+    stage.sample(5);
+    assert_eq!(stage.privates.held(0), 1);
+    stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 1000000\nfile_dirty 200000");
+    stage.bytes = 10_000;
+    let said = stage.sample(60).join("; ");
+    assert_eq!((stage.privates.held(0), stage.done.borrow().stopped), (0, 1), "{said}");
+    assert!(said.contains("at the baseline (ended)"), "{said}");
+    assert_eq!(stage.done.borrow().taken.len(), 1);
+}
+
 /// Processes that come and go, each with a byte, are not remembered for ever.
 #[test]
 fn who_is_gone_is_forgotten() {
