@@ -19,10 +19,33 @@ const RAMP_MAX: Duration = Duration::from_secs(5);
 
 /// The dirty limit in force, in bytes, whichever way it is set.
 pub(super) fn threshold_bytes(host: &Host) -> Result<u64, HostError> {
-    // The one line of the many; where it is not told, nothing is known of the limit.
-    let text = host.tree.text("/proc/vmstat")?;
-    let pages = text.lines().find_map(|line| line.strip_prefix("nr_dirty_threshold ")?.trim().parse().ok());
-    Ok(pages.unwrap_or(0_u64).saturating_mul(host.page_bytes()))
+    // Where it is not told, nothing is known of the limit.
+    Threshold::read(host).map(|threshold| threshold.bytes)
+}
+
+/// The dirty limit in force, and the memory of which it is a share where it is one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Threshold {
+    pub bytes: u64,
+    /// Free memory and page cache, without the reserves that the kernel takes off (`global_dirtyable_memory` of
+    /// mm/page-writeback.c): it serves to tell how much that has changed.
+    dirtyable_bytes: u64,
+}
+
+impl Threshold {
+    pub fn read(host: &Host) -> Result<Threshold, HostError> {
+        let text = host.tree.text("/proc/vmstat")?;
+        let pages = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        let bytes = |name: &str| pages(name).unwrap_or(0_u64).saturating_mul(host.page_bytes());
+        let dirtyable = ["nr_free_pages ", "nr_inactive_file ", "nr_active_file "].map(bytes);
+        Ok(Threshold { bytes: bytes("nr_dirty_threshold "), dirtyable_bytes: dirtyable.iter().sum() })
+    }
+
+    /// What this one, which was a share in percent of memory, comes to with the memory of now.
+    pub fn with_memory_of(&self, now: &Threshold, percent: u64) -> u64 {
+        let part = |bytes: u64| bytes.saturating_mul(percent) / 100;
+        (self.bytes + part(now.dirtyable_bytes)).saturating_sub(part(self.dirtyable_bytes))
+    }
 }
 
 /// Bytes as parts per million of the dirty limit in force, as the kernel computes them for a bdi.

@@ -20,11 +20,12 @@ use weir_knobs::{KnobName, Value};
 use self::descent::Descent;
 use self::hand::Hand;
 use super::band::Band;
+use super::dirty::Threshold;
 use super::entry::{Entry, State, Written};
 use super::guardian::Guardian;
 use super::refusal::{check_writable, refused};
 use super::stderr::say;
-use super::{Hold, Journal, KnobError, dirty, order, restore};
+use super::{Hold, Journal, KnobError, order, restore};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::vm;
@@ -82,7 +83,9 @@ pub struct Governor {
     /// In force when the limits were read last, in bytes.
     seen_bytes: Cell<u64>,
     /// The machine's dirty limit, and when it was read: it moves slowly, with free memory.
-    threshold: Cell<Option<(Instant, u64)>>,
+    threshold: Cell<Option<(Instant, Threshold)>>,
+    /// The same when it was the baseline last.
+    baseline: Cell<Threshold>,
     descent: Option<Descent>,
     /// Why nothing is written any more.
     over: Option<Move>,
@@ -155,6 +158,7 @@ impl Governor {
             limits: limits.get(),
             seen_bytes: Cell::new(limits.get().now_bytes),
             threshold: Cell::new(None),
+            baseline: Cell::new(Threshold::read(host)?),
             in_force: found,
             host: host.clone(),
             journal: journal.clone(),
@@ -171,27 +175,59 @@ impl Governor {
         })
     }
 
-    /// The limits: in force as read now, the baseline as the kernel computed it when the governor started, and the
-    /// least. In bytes.
+    /// The limits: in force as read now, the baseline, and the least. In bytes. The baseline is as the kernel computed it when the governor
+    /// started, or less where it is a share of memory of which others have taken some since.
     ///
     /// # Errors
     /// When the actuator's files cannot be read.
     pub fn limits(&self) -> Result<Limits, KnobError> {
         let values = self.hand.read(&self.host)?;
-        let limits = self.hand.limits(&self.host, &values, &self.limits, || self.threshold_bytes())?;
+        let bounds = self.bounds(&values)?;
+        let limits = self.hand.limits(&self.host, &values, &bounds, || Ok(self.threshold()?.bytes))?;
         self.seen_bytes.set(limits.now_bytes);
         Ok(limits)
     }
 
-    fn threshold_bytes(&self) -> Result<u64, HostError> {
-        if let Some((at, bytes)) = self.threshold.get()
+    /// Baseline and floor with the memory of now, where these values are in force.
+    fn bounds(&self, now: &[Value]) -> Result<Limits, HostError> {
+        let Some(percent) = self.share_percent() else { return Ok(self.limits) };
+        let threshold = self.threshold()?;
+        if let [_, Value::Ratio(_)] = now {
+            self.baseline.set(threshold);
+        }
+        let saved_bytes = self.baseline.get().with_memory_of(&threshold, percent);
+        let least_bytes = self.hand.least_bytes(&self.host)?;
+        let saved_bytes = saved_bytes.max(least_bytes).min(self.limits.saved_bytes);
+        Ok(Limits { saved_bytes, floor_bytes: self.limits.floor_bytes.min(saved_bytes), ..self.limits })
+    }
+
+    /// The baseline, where it is a share of memory.
+    fn share_percent(&self) -> Option<u64> {
+        match &self.entry.changes[..] {
+            [_, Written { old: Value::Ratio(percent), .. }] => Some(*percent),
+            _ => None,
+        }
+    }
+
+    /// The limit of the guard's in force, where the baseline has become less than that.
+    fn above_baseline(&self, saved_bytes: u64) -> Option<u64> {
+        match &self.in_force[..] {
+            [_, Value::Bytes(bytes)] if *bytes > saved_bytes && self.share_percent().is_some() => {
+                Some(*bytes)
+            }
+            _ => None,
+        }
+    }
+
+    fn threshold(&self) -> Result<Threshold, HostError> {
+        if let Some((at, threshold)) = self.threshold.get()
             && at.elapsed() < THRESHOLD_STANDS
         {
-            return Ok(bytes);
+            return Ok(threshold);
         }
-        let bytes = dirty::threshold_bytes(&self.host)?;
-        self.threshold.set(Some((Instant::now(), bytes)));
-        Ok(bytes)
+        let threshold = Threshold::read(&self.host)?;
+        self.threshold.set(Some((Instant::now(), threshold)));
+        Ok(threshold)
     }
 
     /// Sets the limit to so many bytes, bounded by floor and baseline. Upward at once; downward at once as far as
@@ -204,8 +240,8 @@ impl Governor {
         if let Some(end) = self.attend()? {
             return Ok(end);
         }
-        let now = self.limits()?.now_bytes;
-        let goal = bytes.max(self.limits.floor_bytes).min(self.limits.saved_bytes);
+        let Limits { now_bytes: now, saved_bytes, floor_bytes } = self.limits()?;
+        let goal = bytes.max(floor_bytes).min(saved_bytes);
         if self.descent.as_ref().is_none_or(|descent| descent.goal != goal) {
             let under_way = self.descent.take();
             self.descent = Some(Descent::new(now, goal, Instant::now(), under_way.as_ref()));
@@ -243,11 +279,15 @@ impl Governor {
         if let Some(end) = self.attend()? {
             return Ok(end);
         }
-        if self.descent.is_none() {
+        if self.descent.is_none() && self.share_percent().is_none() {
             return Ok(Move::Written { bytes: self.seen_bytes.get() });
         }
-        let now = self.limits()?.now_bytes;
-        self.step(now)
+        let Limits { now_bytes: now, saved_bytes, .. } = self.limits()?;
+        let above = self.above_baseline(saved_bytes);
+        if let Some(bytes) = above.filter(|_| self.descent.is_none()) {
+            self.descent = Some(Descent::new(bytes, saved_bytes, Instant::now(), None));
+        }
+        self.step(above.unwrap_or(now))
     }
 
     /// Restores the baseline, at once. The actuator stays in use for the next [`Governor::set`].
@@ -362,6 +402,7 @@ impl Governor {
         let written = self.hand.places[nth].write(&host.tree, &value);
         written.map_err(|error| refused(host, knob, &value, error))?;
         self.in_force[nth] = value;
+        self.threshold.set(None);
         Ok(())
     }
 

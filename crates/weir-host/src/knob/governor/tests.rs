@@ -78,6 +78,41 @@ fn the_limit_stays_between_floor_and_what_was_found() {
     assert!(is_as_found(&machine) && machine.journaled().is_empty());
 }
 
+/// Another process takes memory after the guard has started, and the baseline is a share of what is left.
+#[test]
+fn the_limit_never_exceeds_what_the_baseline_comes_to_now() {
+    let machine = Machine::new();
+    let memory = |threshold: u64, free: u64| {
+        let text = format!("nr_free_pages {free}\nnr_inactive_file 1000\nnr_dirty_threshold {threshold}");
+        machine.set("/proc/vmstat", &text);
+    };
+    let pages = |bytes: u64| bytes.div_ceil(4096);
+    memory(1000, 9000);
+    let mut governor = Governor::start(&machine.journal, &machine.host, &Actuator::Dirty, 100_000).unwrap();
+    assert_eq!(pages(governor.limits().unwrap().saved_bytes), 1000);
+    // Nothing is the guard's yet: the kernel tells the baseline.
+    memory(300, 5500);
+    governor.threshold.set(None);
+    let limits = governor.limits().unwrap();
+    assert_eq!((pages(limits.now_bytes), pages(limits.saved_bytes)), (300, 300));
+    // It tells the guard's limit from now on. A fifth of the memory that others take is taken off.
+    assert_eq!(pages(written(governor.set(u64::MAX).unwrap())), 300);
+    memory(300, 5000);
+    governor.threshold.set(None);
+    let limits = governor.limits().unwrap();
+    assert_eq!((pages(limits.now_bytes), pages(limits.saved_bytes)), (200, 200));
+    assert_eq!(pages(written(governor.beat().unwrap())), 200);
+    assert_eq!(pages(machine.get(DIRTY).parse().unwrap()), 200);
+    // What becomes free is the guard's to give as far as it was when it started.
+    memory(200, 100_000);
+    governor.threshold.set(None);
+    assert_eq!(pages(written(governor.set(u64::MAX).unwrap())), 1000);
+    memory(1000, 0);
+    governor.threshold.set(None);
+    let limits = governor.limits().unwrap();
+    assert!(limits.floor_bytes <= limits.saved_bytes && pages(limits.saved_bytes) == 4, "{limits:?}");
+}
+
 #[test]
 fn a_share_of_a_device_is_led_back_as_a_share() {
     let machine = machine();
