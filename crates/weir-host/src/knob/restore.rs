@@ -6,6 +6,7 @@ use weir_knobs::{KnobName, Scope, Setting, Value};
 
 use super::entry::{Entry, State, Written};
 use super::journal::{Journal, Sync};
+use super::refusal::check_writable;
 use super::steps::lead_through;
 use super::{KnobError, dirty, order, place};
 use crate::host::Host;
@@ -53,7 +54,8 @@ pub(super) fn with_lock(
         state = State::InForce;
     }
     way.decide(&mut entry, state);
-    if entry.changes.iter().any(|change| change.touched || way.is_long(change)) {
+    let is_halfway = |change: &Written| (change.touched || way.is_long(change)) && way.can_write(change);
+    if entry.changes.iter().any(is_halfway) {
         // From here on a knob may read neither old nor new, should this process be killed: the kernel resets some,
         // and a dirty limit goes down in steps. Without space for the note the restoration is still better than none.
         entry.state = State::LeadingBack;
@@ -65,6 +67,10 @@ pub(super) fn with_lock(
             way.said.push(format!("the entry stays in the journal, which cannot be written: {error}"));
         }
         return Ok(way.said);
+    }
+    if !entry.changes.iter().any(|change| way.can_write(change)) {
+        // Where nothing may be written, as in a service's namespace, nothing was. What reads otherwise next time is others' doing.
+        entry.state = state;
     }
     // What is restored may be set by others from now on.
     let _ = journal.rewrite(file, &entry, Sync::Not);
@@ -123,6 +129,12 @@ impl Way<'_> {
                 change.touched.then_some(now)
             }
         }
+    }
+
+    /// Whether the kernel lets this process restore it.
+    fn can_write(&self, change: &Written) -> bool {
+        let target = change.target.as_ref();
+        target.is_some_and(|target| check_writable(self.host, &change.knob, target).is_ok())
     }
 
     /// Whether it goes back in steps.
@@ -479,6 +491,52 @@ mod tests {
         back().unwrap();
         assert_eq!((machine.get(swappiness), machine.journaled().len()), ("60".to_string(), 0));
         assert_eq!(machine.get("/sys/block/loop0/queue/nr_requests"), "99", "somebody set it since");
+    }
+
+    /// As a guard's service sees the queues of devices: it restores what it can, and decides nothing about the others.
+    #[test]
+    fn what_could_not_be_written_at_all_may_be_set_by_others() {
+        // Read-only for root, too: whatever it holds is what weir wrote here.
+        const READ_ONLY: &str = "/proc/sys/kernel/ngroups_max";
+        let holds = fs::read_to_string(READ_ONLY).unwrap().trim().parse::<i64>().unwrap();
+        for with_another in [false, true] {
+            let (machine, requests) = (Machine::new(), "/sys/block/loop0/queue/nr_requests");
+            machine.remove(requests);
+            std::os::unix::fs::symlink(READ_ONLY, machine.real(requests)).unwrap();
+            machine.set(FILE, "8192000");
+            let of_queue = Written {
+                knob: "loop0/nr_requests".parse().unwrap(),
+                old: Value::Number(32),
+                new: vec![Value::Number(holds)],
+                band: None,
+                touched: true,
+                device_sequence: Some(7),
+                target: None,
+            };
+            let of_memory = Written {
+                knob: "vm.dirty".parse().unwrap(),
+                old: Value::Bytes(40_960),
+                new: vec![Value::Bytes(8_192_000)],
+                touched: false,
+                device_sequence: None,
+                ..of_queue.clone()
+            };
+            let changes = if with_another { vec![of_queue, of_memory] } else { vec![of_queue] };
+            let entry = Entry { changes, ..entry(&machine) };
+            let file = machine.journal.folder().join("1.json");
+            fs::write(&file, entry.text().unwrap()).unwrap();
+            let back = || from_file(&machine.host, &machine.journal, &file, |_| true);
+            let error = back().unwrap_err();
+            assert!(matches!(&error, KnobError::NotLedBack { failed, .. } if failed.len() == 1), "{error}");
+            assert_eq!(machine.get(FILE), if with_another { "40960" } else { "8192000" });
+            assert_eq!(machine.journal.read(&file).unwrap().state, State::InForce);
+            // Somebody sets it by hand; the next weir may write there.
+            machine.remove(requests);
+            machine.set(requests, "99");
+            let said = back().unwrap().unwrap().join("; ");
+            assert!(said.contains("is 99, which weir did not"), "{said}");
+            assert_eq!((machine.get(requests).as_str(), file.exists()), ("99", false));
+        }
     }
 
     #[test]
