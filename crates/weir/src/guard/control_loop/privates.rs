@@ -11,7 +11,11 @@ impl ControlLoop {
     pub(super) fn sample_privates(&mut self, seen: &[Option<Seen>], time: Time, at_ms: u64) {
         for (device, seen) in seen.iter().enumerate() {
             let Some(privates) = &mut self.privates else { return };
-            let Some(seen) = seen.as_ref().filter(|_| self.devices[device].is_there) else { continue };
+            let Some(seen) = seen.as_ref().filter(|_| self.devices[device].is_there) else {
+                let said = privates.left(device);
+                said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
+                continue;
+            };
             let (kept, need) = self.devices[device].judged(time.now_ns, privates.judged_from(device));
             let judged = Judged { kept, need, oldest_ns: self.devices[device].oldest_ns() };
             let exempt = || self.sampler.exempt();

@@ -191,13 +191,18 @@ impl Privates {
         (said, failed)
     }
 
+    /// What was restored of a device that is gone since this was asked last: until then its cgroups are no other device's.
+    pub fn left(&mut self, at: usize) -> Vec<String> {
+        self.devices[at].groups.left()
+    }
+
     /// The device is gone, or the machine slept: nothing is known any more.
     pub fn forget(&mut self, at: usize) -> Vec<String> {
         let device = &mut self.devices[at];
         device.groups.let_all_go();
         let (name, groups) = (std::mem::take(&mut device.name), std::mem::take(&mut device.groups));
         *device = Device { name, groups, ..Device::default() };
-        device.groups.left()
+        self.left(at)
     }
 }
 

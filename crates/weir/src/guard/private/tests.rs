@@ -279,6 +279,24 @@ fn a_cgroup_is_held_for_the_device_that_it_floods() {
     assert!(stage.privates.covers(0) && !stage.privates.covers(1));
 }
 
+/// The kernel takes its time over the last write of a device that is gone by then.
+#[test]
+fn a_cgroup_of_a_device_that_is_gone_is_held_for_another_one_once_it_is_restored() {
+    let mut stage = Stage::new(&[]);
+    stage.to = 1;
+    stage.sample_all(5, 2);
+    assert_eq!((stage.privates.held(1), stage.done.borrow().taken.len()), (1, 1));
+    stage.done.borrow_mut().is_slow = true;
+    assert!(stage.privates.forget(1).is_empty());
+    stage.to = 0;
+    stage.sample(5);
+    assert!(stage.privates.remarks(0).join("; ").contains("is held for nvme0n1"));
+    stage.done.borrow_mut().is_slow = false;
+    stage.privates.left(1);
+    stage.sample(5);
+    assert_eq!((stage.privates.held(0), stage.done.borrow().taken.len()), (1, 2));
+}
+
 /// Nobody has anything to lose, or the law leaves them alone.
 #[test]
 fn no_cgroup_is_taken_or_kept_that_would_not_be_held() {
