@@ -101,6 +101,8 @@ impl IoCgroup {
             is_root: self.is_root(),
             has_high: has("memory.high"),
             has_pace: has("io.max"),
+            // Where the kernel keeps no pressure (`psi=0`), the file may be there, and is not read.
+            has_pressure: tree.parsed(&format!("{}/memory.pressure", self.folder()), psi::parse).is_ok(),
             is_limited: tree.line(&format!("{}/memory.high", self.folder())).is_some_and(is_limit),
             is_threaded: kind.contains("threaded"),
             limited_below: self.limited_below(host),
@@ -359,8 +361,10 @@ mod tests {
     fn what_speaks_against_holding_a_cgroup_is_seen() {
         type Change = fn(&Machine);
         type Is = fn(&Candidate) -> bool;
-        let cases: [(Change, Is); 6] = [
+        let cases: [(Change, Is); 8] = [
             (|_| {}, |c| c.has_high && c.has_pace && !c.is_threaded && c.limited_below.is_none()),
+            (|_| {}, |c| c.has_pressure),
+            (|machine| machine.remove(&format!("{FOLDER}/memory.pressure")), |c| !c.has_pressure),
             (|machine| machine.set(&format!("{FOLDER}/cgroup.type"), "domain threaded"), |c| c.is_threaded),
             (|machine| machine.remove(&format!("{FOLDER}/memory.high")), |c| !c.has_high),
             (|machine| machine.set(&format!("{FOLDER}/memory.high"), "67108864"), |c| c.is_limited),

@@ -86,6 +86,8 @@ pub struct Candidate {
     pub is_limited: bool,
     /// It has io.max.
     pub has_pace: bool,
+    /// The kernel tells how long it waits for memory (memory.pressure).
+    pub has_pressure: bool,
     /// Its threads are spread over cgroups, which memory limits do not follow (cgroup.type).
     pub is_threaded: bool,
     /// A cgroup below it that has a limit of its own, by path.

@@ -47,6 +47,8 @@ pub struct Held {
     pub limits: Limits,
     /// Whose processes it may hold.
     accounts: Vec<u32>,
+    /// Nobody tells whether it waits for memory.
+    is_blind: bool,
     sight: CgroupSight,
     work: Work,
     /// When it was at work last, or was taken.
@@ -250,6 +252,7 @@ impl Groups {
             actuator,
             limits,
             accounts,
+            is_blind: !candidate.has_pressure,
             sight,
             work: Work::default(),
             wrote_ns: now_ns,
@@ -350,6 +353,15 @@ impl Groups {
             held.limits = Limits { high, pace: part.pace };
             held.pair.set(held.limits);
         }
+    }
+
+    /// Of those that are held: that it is not seen whether they wait for memory.
+    pub fn blind(&self) -> Option<String> {
+        let blind = self.held.iter().filter(|held| held.is_blind).map(|held| held.group.path());
+        let paths: Vec<&str> = blind.collect();
+        let why = "the kernel tells no pressure (Linux tells it when started with psi=1)";
+        (!paths.is_empty())
+            .then(|| format!("that {} waits for memory would not be seen: {why}", paths.join(" or ")))
     }
 
     /// Of how many processes it knows the cgroup.

@@ -131,6 +131,7 @@ impl Privates {
         device.groups.apply(device.law.wish(), &groups, device.dirty_share, time.now_ns);
         if let Some(transition) = transition {
             said.push(device.sentence(transition, judged.kept, self.shadow));
+            said.extend(device.groups.blind().filter(|_| transition == Transition::Arm));
         }
         // Another device may need them.
         let is_over = transition.is_some() && !device.law.holds();
@@ -176,7 +177,7 @@ impl Privates {
     pub fn remarks(&self, at: usize) -> Vec<String> {
         let device = &self.devices[at];
         let standing = device.law.holds().then(|| device.standing(self.shadow));
-        standing.into_iter().chain(device.why_not.iter().cloned()).collect()
+        standing.into_iter().chain(device.groups.blind()).chain(device.why_not.iter().cloned()).collect()
     }
 
     /// Puts back everything; what was restored, and what could not be.

@@ -136,6 +136,7 @@ impl Stage {
             ("memory.current", "63000000"),
             ("memory.stat", "anon 1000000\nkernel 2000000\nfile 60000000\nfile_dirty 30000000"),
             ("memory.high", "max"),
+            ("memory.pressure", "full avg10=0 avg60=0 avg300=0 total=0"),
             ("io.max", ""),
             ("io.stat", ""),
         ] {
@@ -254,6 +255,19 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     assert!(said[0].contains("at the baseline (unneeded)"), "{said:?}");
     assert!(!stage.privates.covers(0));
     assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
+}
+
+/// As on kernels that are started with psi=0.
+#[test]
+fn that_harm_by_waiting_for_memory_is_not_seen_is_told() {
+    let mut stage = Stage::new(&[]);
+    let pressure = "sys/fs/cgroup/backup.service/memory.pressure";
+    fs::remove_file(stage.folder.path().join(pressure)).unwrap();
+    let said = stage.sample(2);
+    let tells =
+        |said: &[String]| said.iter().filter(|line| line.contains("/backup.service waits for")).count();
+    assert_eq!((tells(&said), tells(&stage.privates.remarks(0))), (1, 1), "{said:?}");
+    assert_eq!(tells(&Stage::new(&[]).sample(2)), 0);
 }
 
 /// Who has files open on two devices writes in bulk to one of them, and may be done with that.
