@@ -19,6 +19,20 @@ pub struct BlockDevice {
     pub number: DeviceNumber,
     /// Numbers under which syncs of its file systems are counted, where those are others.
     pub file_systems: Vec<DeviceNumber>,
+    /// Where its file system is mounted, if a path on one was named.
+    pub mount_point: Option<String>,
+}
+
+impl BlockDevice {
+    /// Whether what the same name means by now is to be guarded in its place: the device under another name or number, or a file system
+    /// that is mounted there now. The folder that remains where one was unmounted lies further up, on a device that nobody meant.
+    pub fn gives_way_to(&self, now: &BlockDevice) -> bool {
+        match (&self.mount_point, &now.mount_point) {
+            (None, None) => true,
+            (Some(before), Some(now)) => now.len() >= before.len(),
+            _ => false,
+        }
+    }
 }
 
 /// Those that were named, or every device with a file system that is mounted for writing; each once.
@@ -54,11 +68,42 @@ pub fn find(host: &Host, asked: &str) -> Result<Option<BlockDevice>, HostError> 
     let Some(layer) = host.device_of(asked)? else { return Ok(None) };
     let path = Path::new(asked);
     let of_file_system = asked.contains('/').then(|| host.target(path)).transpose()?;
-    let own = of_file_system.and_then(|facts| facts.file_system).map(|system| system.device_number);
+    let file_system = of_file_system.and_then(|facts| facts.file_system);
+    let own = file_system.as_ref().map(|system| system.device_number);
     // A file system's pages are written by the domain of the very device it lies on, which may be mapped over others.
     let number = own.filter(|number| !number.is_anonymous()).unwrap_or(layer.number);
     let flow = host.flow(number)?;
     let (name, number) = (flow.name().to_string(), flow.number());
     let file_systems = flow.file_systems();
-    Ok(Some(BlockDevice { asked: asked.to_string(), name, number, file_systems }))
+    let mount_point = file_system.map(|system| system.mount_point);
+    Ok(Some(BlockDevice { asked: asked.to_string(), name, number, file_systems, mount_point }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_means_another_device_by_now_is_followed_but_not_up_the_tree() {
+        let of = |mount_point: Option<&str>| BlockDevice {
+            asked: "/srv/db/mysql".to_string(),
+            name: "sdb".to_string(),
+            number: DeviceNumber { major: 8, minor: 16 },
+            file_systems: Vec::new(),
+            mount_point: mount_point.map(String::from),
+        };
+        for (before, now, gives_way) in [
+            // A link such as /dev/disk/by-id/….
+            (None, None, true),
+            // Mounted late, or another disk there.
+            (Some("/"), Some("/srv/db"), true),
+            (Some("/srv/db"), Some("/srv/db"), true),
+            // Unmounted.
+            (Some("/srv/db"), Some("/"), false),
+            (Some("/srv/db"), None, false),
+            (None, Some("/"), false),
+        ] {
+            assert_eq!(of(before).gives_way_to(&of(now)), gives_way, "{before:?} {now:?}");
+        }
+    }
 }

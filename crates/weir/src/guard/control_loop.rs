@@ -11,6 +11,8 @@ use weir_control::{
     State, state,
 };
 
+use weir_core::target::DeviceNumber;
+
 use super::cost::Meter;
 use super::device::{GuardedDevice, Law};
 use super::group::{Group, WHOLE};
@@ -259,10 +261,11 @@ impl ControlLoop {
                     self.report_of(at, at_ms, Effect::Gone);
                 }
                 Some(seen) if !was_there && self.samples.is_multiple_of(SAMPLES_PER_SECOND) => {
+                    let name = self.sampler.name(at);
                     // Its own limit is another file now, which may not be there yet.
-                    let taken = alone.map_or(Ok(true), |group| self.groups[group].take_again());
-                    if let Err(error) = taken {
-                        let why = error.to_string();
+                    let taken =
+                        alone.map_or(Ok(()), |group| self.take_again(group, (at, &name, seen.number)));
+                    if let Err(why) = taken {
                         if self.devices[at].not_taken.as_ref() != Some(&why) {
                             self.devices[at].not_taken = Some(why.clone());
                             self.report_of(at, at_ms, Effect::Refused { why });
@@ -270,11 +273,33 @@ impl ControlLoop {
                         continue;
                     }
                     self.devices[at].begin_anew(seen.number, (self.make_law)());
+                    self.call(at, &name, at_ms);
                     self.report_of(at, at_ms, Effect::Back);
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Takes a limit of one device over again, or that of the device that is there in its place.
+    fn take_again(&mut self, group: usize, device: (usize, &str, DeviceNumber)) -> Result<(), String> {
+        let (at, name, number) = device;
+        if self.devices[at].name == name {
+            return self.groups[group].take_again().map(drop).map_err(|error| error.to_string());
+        }
+        self.groups[group] = (self.take_exact)(at, name, number)?;
+        Ok(())
+    }
+
+    /// A device that is back may have another name, or be another one.
+    fn call(&mut self, at: usize, name: &str, at_ms: u64) {
+        if self.devices[at].name == name {
+            return;
+        }
+        let what = format!("{name} is guarded in its place");
+        self.report_of(at, at_ms, Effect::Remark { what });
+        self.devices[at].call(name);
+        self.privates.iter_mut().for_each(|privates| privates.call(at, name));
     }
 
     /// Asks the laws of those who share a limit, and leads it. Takes what was seen of them: each has one limit.

@@ -94,6 +94,11 @@ impl GuardedDevice {
         }
     }
 
+    /// Another device is guarded in its place, or it has another name.
+    pub fn call(&mut self, name: &str) {
+        (self.name, self.minute.device) = (name.to_string(), name.to_string());
+    }
+
     /// It is another device now, or one that was away: what was learned is void.
     pub fn begin_anew(&mut self, number: DeviceNumber, law: Box<dyn Law>) {
         (self.number, self.law, self.is_there, self.wish) = (number, law, true, None);

@@ -42,6 +42,9 @@ pub trait Sampler {
     /// A sample of every device, in the order in which they were named; `None` for one that is gone.
     fn sample(&mut self, now: Moment) -> Vec<Option<Seen>>;
 
+    /// The kernel's name of a device: one that was away may come back under another.
+    fn name(&self, at: usize) -> String;
+
     /// Who must not be held, as far as that is known.
     fn exempt(&self) -> Exempt;
 
@@ -54,6 +57,8 @@ pub struct Machine {
     host: Host,
     watched: Vec<Watched>,
     senses: Senses,
+    /// Where file systems were mounted when that was asked last.
+    mounts: Vec<String>,
     samples: u64,
 }
 
@@ -91,21 +96,46 @@ impl Machine {
         });
         let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source };
         let senses = Senses::start(host, &options)?;
-        Ok(Machine { host: host.clone(), watched, senses, samples: 0 })
+        Ok(Machine { host: host.clone(), watched, senses, mounts: Vec::new(), samples: 0 })
+    }
+}
+
+impl Machine {
+    /// Looks for devices that are gone, and now and then for other file systems, and for what is mounted by now where a device was named.
+    fn search(&mut self) {
+        let asks_mounts = self.samples.is_multiple_of(MOUNTS_EVERY);
+        let mut is_remounted = false;
+        if asks_mounts {
+            let mounts = self.host.mounts_for_writing();
+            is_remounted = mounts != self.mounts;
+            self.mounts = mounts;
+        }
+        for at in 0..self.watched.len() {
+            let others = self.watched.iter().enumerate().filter(|(other, _)| *other != at);
+            let others: Vec<DeviceNumber> = others.map(|(_, other)| other.block_device.number).collect();
+            let (watched, host) = (&mut self.watched[at], &self.host);
+            let has_moved = match watched.flow {
+                None => watched.find(host, &others),
+                Some(_) if is_remounted && watched.is_another(host, &others) => {
+                    // It is gone for a sample, and found as the other one.
+                    watched.flow = None;
+                    false
+                }
+                Some(_) => asks_mounts && watched.mounts_changed(host),
+            };
+            if has_moved {
+                let BlockDevice { number, file_systems, .. } = &watched.block_device;
+                self.senses.moved(at, *number, file_systems);
+            }
+        }
     }
 }
 
 impl Sampler for Machine {
     fn sample(&mut self, now: Moment) -> Vec<Option<Seen>> {
         self.samples += 1;
-        let searches = self.samples.is_multiple_of(SEARCH_EVERY);
-        if searches {
-            for (at, watched) in self.watched.iter_mut().enumerate() {
-                if watched.search(&self.host, self.samples) {
-                    let BlockDevice { number, file_systems, .. } = &watched.block_device;
-                    self.senses.moved(at, *number, file_systems);
-                }
-            }
+        if self.samples.is_multiple_of(SEARCH_EVERY) {
+            self.search();
         }
         let sights = self.senses.sample(now.awake_ns);
         let seen = |(watched, sight): (&mut Watched, Sight)| {
@@ -114,6 +144,10 @@ impl Sampler for Machine {
             Some(Seen { number, sensor: sight.sensor, syncs: sight.syncs, bulk: sight.bulk, flow })
         };
         self.watched.iter_mut().zip(sights).map(seen).collect()
+    }
+
+    fn name(&self, at: usize) -> String {
+        self.watched[at].block_device.name.clone()
     }
 
     fn exempt(&self) -> Exempt {
@@ -125,7 +159,7 @@ impl Sampler for Machine {
     }
 }
 
-/// A folder on the device: the one that was named, or where it is mounted for writing.
+/// A folder on the device for a canary: the one that was named, or where this process may write to it.
 fn folder(host: &Host, block_device: &BlockDevice) -> Option<PathBuf> {
     let named = Path::new(&block_device.asked);
     if named.is_dir() {
@@ -141,19 +175,24 @@ fn folder(host: &Host, block_device: &BlockDevice) -> Option<PathBuf> {
 }
 
 impl Watched {
-    /// Looks for a device that is gone, and now and then for file systems that were mounted or unmounted; whether it has
-    /// come back, or has others.
-    fn search(&mut self, host: &Host, samples: u64) -> bool {
-        if self.flow.is_some() {
-            return samples.is_multiple_of(MOUNTS_EVERY) && self.mounts_changed(host);
-        }
-        // A path that lies elsewhere now is not what was to be guarded, and what was mounted over it need not answer.
+    /// What is to be guarded by now, where it is none of the others.
+    fn meant(&self, host: &Host, others: &[DeviceNumber]) -> Option<BlockDevice> {
+        // What was mounted over it need not answer.
         let asked = &self.block_device.asked;
         if host.is_served(Path::new(asked)) {
-            return false;
+            return None;
         }
-        let found = block_device::find(host, asked).ok().flatten();
-        if let Some(found) = found.filter(|found| found.name == self.block_device.name) {
+        let found = block_device::find(host, asked).ok().flatten()?;
+        (self.block_device.gives_way_to(&found) && !others.contains(&found.number)).then_some(found)
+    }
+
+    fn is_another(&self, host: &Host, others: &[DeviceNumber]) -> bool {
+        self.meant(host, others).is_some_and(|found| found.number != self.block_device.number)
+    }
+
+    /// Looks for a device that is gone; whether it has come back, under whatever name.
+    fn find(&mut self, host: &Host, others: &[DeviceNumber]) -> bool {
+        if let Some(found) = self.meant(host, others) {
             self.flow = host.flow(found.number).ok();
             self.block_device = found;
         }

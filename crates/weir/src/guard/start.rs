@@ -201,8 +201,8 @@ fn cgroups(host: &Host, journal: &Journal, settings: &GuardSettings, devices: us
 /// How the bounds of cgroups are made exact.
 fn exact(host: &Host, journal: &Journal, shadow: bool) -> TakeExact {
     let (host, journal) = (host.clone(), journal.clone());
-    Box::new(move |at, device| {
-        let actuator = Actuator::Bdi(BdiOf::pages_on(&host, &device.name, device.number)?);
+    Box::new(move |at, name, number| {
+        let actuator = Actuator::Bdi(BdiOf::pages_on(&host, name, number)?);
         let take = take(host.clone(), journal.clone(), actuator.clone(), shadow);
         let group = Group::begin(actuator.to_string(), true, vec![at], shadow, take);
         group.map_err(|error| error.to_string())

@@ -134,8 +134,8 @@ impl Choose for Chosen {
     }
 }
 
-/// Which devices are there.
-struct TestSampler(Rc<RefCell<Vec<bool>>>);
+/// Which devices are there, and the kernel's names of them.
+struct TestSampler(Rc<RefCell<Vec<bool>>>, Rc<RefCell<Vec<String>>>);
 
 impl Sampler for TestSampler {
     fn sample(&mut self, _now: Moment) -> Vec<Option<Seen>> {
@@ -147,6 +147,10 @@ impl Sampler for TestSampler {
             flow: DeviceFlow { written_bytes: 1000, ..DeviceFlow::default() },
         };
         self.0.borrow().iter().enumerate().map(|(at, there)| there.then(|| seen(at))).collect()
+    }
+
+    fn name(&self, at: usize) -> String {
+        self.1.borrow()[at].clone()
     }
 
     fn exempt(&self) -> Exempt {
@@ -169,6 +173,7 @@ struct Stage {
     chosen: Chosen,
     script: Rc<RefCell<Script>>,
     there: Rc<RefCell<Vec<bool>>>,
+    names: Rc<RefCell<Vec<String>>>,
     now: Moment,
 }
 
@@ -199,9 +204,10 @@ impl Stage {
         };
         let guarded_writers =
             (0..devices).map(|_| Writers::new(&Host::at(std::path::Path::new("/nowhere")))).collect();
-        let guarded = (0..devices)
-            .map(|at| GuardedDevice::new(&format!("loop{at}"), DeviceNumber::default(), make_law()))
-            .collect();
+        let names: Vec<String> = (0..devices).map(|at| format!("loop{at}")).collect();
+        let guarded =
+            names.iter().map(|name| GuardedDevice::new(name, DeviceNumber::default(), make_law())).collect();
+        let names = Rc::new(RefCell::new(names));
         let all = (0..devices).collect();
         let group = Group::begin("knob".to_string(), of_device, all, false, take).unwrap();
         let recorder = Recorder::start(None, Box::new(|_| anyhow::bail!("no history here"))).unwrap();
@@ -221,7 +227,7 @@ impl Stage {
             groups: vec![group],
             cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),
             privates: None,
-            take_exact: Box::new(move |at, _| {
+            take_exact: Box::new(move |at, _, _| {
                 if of_share.borrow().refuses {
                     return Err("none here".to_string());
                 }
@@ -234,7 +240,7 @@ impl Stage {
                 );
                 Ok(group.unwrap())
             }),
-            sampler: Box::new(TestSampler(there.clone())),
+            sampler: Box::new(TestSampler(there.clone(), names.clone())),
             make_law: Box::new(make_law),
             reporter: Reporter::new(recorder, Format::Text, false),
             history: false,
@@ -242,7 +248,7 @@ impl Stage {
             manager: Manager::of_environment(),
         });
         let now = control_loop.last;
-        Stage { control_loop, knob, throttle, share, chosen, script, there, now }
+        Stage { control_loop, knob, throttle, share, chosen, script, there, names, now }
     }
 
     /// One sample, a tenth of a second later, at which the laws say this in turn.
@@ -431,6 +437,34 @@ fn a_device_that_comes_back_is_guarded_anew() {
     assert!(stage.done().is_empty());
     stage.sample(&[set(10)]);
     assert_eq!(stage.done(), ["set 10"]);
+}
+
+/// A disk that was unplugged while it was mounted, or a file system that was mounted late.
+#[test]
+fn a_device_that_comes_back_under_another_name_has_that_ones_limit() {
+    for of_device in [true, false] {
+        let mut stage = Stage::new(1, of_device);
+        stage.sample(&[set(20)]);
+        (stage.there.borrow_mut()[0], stage.names.borrow_mut()[0]) = (false, "loop7".to_string());
+        stage.sample(&[KEEP]);
+        stage.told();
+        stage.there.borrow_mut()[0] = true;
+        stage.share.borrow_mut().refuses = of_device;
+        (0..10).for_each(|_| stage.sample(&[KEEP]));
+        if of_device {
+            assert_eq!(stage.told(), ["loop0: the kernel refused: none here"], "it is not there yet");
+            stage.share.borrow_mut().refuses = false;
+            (0..10).for_each(|_| stage.sample(&[KEEP]));
+        }
+        let told = stage.told();
+        assert_eq!(told, ["loop0: loop7 is guarded in its place", "loop7: the device is back"]);
+        stage.done();
+        stage.sample(&[set(10)]);
+        let of_another = std::mem::take(&mut stage.share.borrow_mut().done);
+        let (before, now) = (stage.done(), vec!["set 10".to_string()]);
+        assert_eq!((before, of_another), if of_device { (vec![], now) } else { (now, vec![]) });
+        assert_eq!(stage.control_loop.state(stage.now, 0).devices[0].name, "loop7");
+    }
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn body(needs: &Needs) -> String {
         "\
 [Unit]
 Description=weir guard: syncs keep their latency while bulk writers flood the page cache
-After=local-fs.target systemd-sysctl.service tuned.service
+After=local-fs.target remote-fs.target systemd-sysctl.service tuned.service
 StartLimitIntervalSec=5min
 StartLimitBurst=5
 

@@ -192,6 +192,11 @@ impl Privates {
         (said, failed)
     }
 
+    /// A device has another name.
+    pub fn call(&mut self, at: usize, name: &str) {
+        self.devices[at].name = name.to_string();
+    }
+
     /// What was restored of a device that is gone since this was asked last: until then its cgroups are no other device's.
     pub fn left(&mut self, at: usize) -> Vec<String> {
         self.devices[at].groups.left()
