@@ -12,6 +12,9 @@ use crate::host::Host;
 use crate::mounts::Mount;
 use crate::target;
 
+/// How deep devices over devices are followed.
+const NESTING_MAX: u32 = 8;
+
 impl Host {
     /// Names of all block devices, partitions included: cheap, to see whether anything has changed.
     pub fn device_names(&self) -> Vec<String> {
@@ -60,6 +63,24 @@ impl Host {
         let mounts = self.mounts().unwrap_or_default();
         let members = cgroup::memberships(&self.tree, &mounts, &mut Vec::new());
         cgroup::throttles(&self.tree, &members, devices).0
+    }
+
+    /// The disks that a device stands on, through whatever is mapped over them: itself where it is one.
+    pub fn disks_beneath(&self, device: &str) -> Vec<String> {
+        let mut disks = Vec::new();
+        self.add_disks(device, NESTING_MAX, &mut disks);
+        disks
+    }
+
+    fn add_disks(&self, device: &str, nesting: u32, disks: &mut Vec<String>) {
+        let over = block::layer(&self.tree, device, &mut Vec::new()).map(|layer| layer.over);
+        let over = over.unwrap_or_default();
+        if over.is_empty() && !disks.iter().any(|disk| disk == device) {
+            disks.push(device.to_string());
+        }
+        if nesting > 0 {
+            over.iter().for_each(|below| self.add_disks(below, nesting - 1, disks));
+        }
     }
 
     /// The device that somebody means by a kernel's name (`sda`), a path of a device, or any other path: the device
@@ -133,6 +154,29 @@ mod tests {
             assert_eq!(meant(&facts).map(|layer| layer.name.as_str()), Some(expected));
             let on_file_system = TargetFacts { file_system: Some(Default::default()), ..facts };
             assert_eq!(meant(&on_file_system).map(|layer| layer.name.as_str()), Some("sda"));
+        }
+    }
+
+    #[test]
+    fn volumes_of_one_group_stand_on_one_disk() {
+        let machine = Machine::new();
+        for (device, number) in [("sda", "8:0"), ("dm-1", "254:1"), ("dm-2", "254:2")] {
+            machine.set(&format!("/sys/class/block/{device}/dev"), number);
+        }
+        // The link leads to the folder of the disk.
+        machine.set("/sys/devices/block/sda/sda2/dev", "8:2");
+        machine.set("/sys/devices/block/sda/sda2/partition", "2");
+        let link = |to: &str, from: &str| std::os::unix::fs::symlink(to, machine.real(from)).unwrap();
+        link("../../devices/block/sda/sda2", "/sys/class/block/sda2");
+        for volume in ["dm-1", "dm-2"] {
+            machine.set(&format!("/sys/class/block/{volume}/dm/name"), volume);
+            std::fs::create_dir_all(machine.real(&format!("/sys/class/block/{volume}/slaves/sda2"))).unwrap();
+        }
+        let disks = |device| machine.host.disks_beneath(device);
+        for (device, disk) in
+            [("sda", "sda"), ("sda2", "sda"), ("dm-1", "sda"), ("dm-2", "sda"), ("loop0", "loop0")]
+        {
+            assert_eq!(disks(device), [disk], "{device}");
         }
     }
 

@@ -135,6 +135,17 @@ impl Guard {
         self.aside = aside;
     }
 
+    /// Whether the device is flooded, and so every other one that stands on the same disk is disturbed.
+    pub fn floods(&self, at_ns: u64) -> bool {
+        self.presence.floods(at_ns, &self.parameters)
+    }
+
+    /// Another device that stands on the same disk is flooded from now on, or no longer: what syncs do meanwhile is not what they do
+    /// undisturbed.
+    pub fn disturb(&mut self, is_disturbed: bool) {
+        self.presence.disturb(is_disturbed);
+    }
+
     /// What syncs keep since a moment, by the target, and whether there are any to protect.
     pub fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
         let view = self.window.tail_since(since_ns.max(at_ns.saturating_sub(self.parameters.window_ns)));

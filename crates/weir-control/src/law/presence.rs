@@ -38,6 +38,10 @@ pub(super) struct Presence {
     quiet_since_ns: Option<u64>,
     /// Backlog while bulk writers were idle, ageing.
     idle_backlog: f64,
+    /// It still writes what a flood left.
+    drains: bool,
+    /// Another device on the same disk is flooded.
+    is_disturbed: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -137,9 +141,10 @@ impl Presence {
     fn watch_quiet(&mut self, sample: &Sample, parameters: &Parameters) {
         // Who begins, or comes back after a pause, does not yet do what it does undisturbed.
         let steady = self.syncs.iter().rev().take(2).any(|any| *any);
+        self.drains = sample.flow.writeback_bytes >= SLACKS * parameters.slack_bytes;
         let quiet = steady
-            && !self.bulk_active(sample.at_ns, parameters)
-            && sample.flow.writeback_bytes < SLACKS * parameters.slack_bytes
+            && !self.is_disturbed
+            && !self.floods(sample.at_ns, parameters)
             && sample.syncs.held_back == 0;
         if !quiet {
             self.quiet_since_ns = None;
@@ -173,6 +178,16 @@ impl Presence {
     /// Whether bulk writers write, or did a moment ago.
     pub fn bulk_active(&self, now_ns: u64, parameters: &Parameters) -> bool {
         self.last_bulk_ns.is_some_and(|at| now_ns - at < parameters.bulk_idle_after_ns)
+    }
+
+    /// Whether bulk writers write, or what they wrote is still under way.
+    pub fn floods(&self, now_ns: u64, parameters: &Parameters) -> bool {
+        self.bulk_active(now_ns, parameters) || self.drains
+    }
+
+    /// Whether another device is flooded that stands on the same disk.
+    pub fn disturb(&mut self, is_disturbed: bool) {
+        self.is_disturbed = is_disturbed;
     }
 
     /// Whether bulk writers have written for so long.

@@ -21,9 +21,16 @@ pub struct BlockDevice {
     pub file_systems: Vec<DeviceNumber>,
     /// Where its file system is mounted, if a path on one was named.
     pub mount_point: Option<String>,
+    /// The disks beneath it.
+    pub disks: Vec<String>,
 }
 
 impl BlockDevice {
+    /// Whether it stands on a disk of another one.
+    pub fn shares_with(&self, other: &BlockDevice) -> bool {
+        self.disks.iter().any(|disk| other.disks.contains(disk))
+    }
+
     /// Whether what the same name means by now is to be guarded in its place: the device under another name or number, or a file system
     /// that is mounted there now. The folder that remains where one was unmounted lies further up, on a device that nobody meant.
     pub fn gives_way_to(&self, now: &BlockDevice) -> bool {
@@ -76,7 +83,8 @@ pub fn find(host: &Host, asked: &str) -> Result<Option<BlockDevice>, HostError> 
     let (name, number) = (flow.name().to_string(), flow.number());
     let file_systems = flow.file_systems();
     let mount_point = file_system.map(|system| system.mount_point);
-    Ok(Some(BlockDevice { asked: asked.to_string(), name, number, file_systems, mount_point }))
+    let disks = host.disks_beneath(&name);
+    Ok(Some(BlockDevice { asked: asked.to_string(), name, number, file_systems, mount_point, disks }))
 }
 
 #[cfg(test)]
@@ -91,6 +99,7 @@ mod tests {
             number: DeviceNumber { major: 8, minor: 16 },
             file_systems: Vec::new(),
             mount_point: mount_point.map(String::from),
+            disks: Vec::new(),
         };
         for (before, now, gives_way) in [
             // A link such as /dev/disk/by-id/….

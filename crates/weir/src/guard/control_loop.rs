@@ -219,6 +219,7 @@ impl ControlLoop {
         }
         self.sample_privates(&seen, time, at_ms);
         self.choose_limits(&mut seen, time, at_ms);
+        self.disturb_neighbours(now.awake_ns, at_ms);
         let mut at = 0;
         // A device that goes takes the group of its cgroup with it, which is a later one.
         while at < self.groups.len() {
@@ -300,6 +301,23 @@ impl ControlLoop {
         self.report_of(at, at_ms, Effect::Remark { what });
         self.devices[at].call(name);
         self.privates.iter_mut().for_each(|privates| privates.call(at, name));
+    }
+
+    /// A flood disturbs the syncs of every device on the same disk: what those do meanwhile is not what they do undisturbed.
+    fn disturb_neighbours(&mut self, now_ns: u64, at_ms: u64) {
+        let floods: Vec<bool> = self.devices.iter().map(|device| device.floods(now_ns)).collect();
+        for at in 0..self.devices.len() {
+            let flooded = self.sampler.neighbours(at).iter().copied().find(|other| floods[*other]);
+            if self.devices[at].disturb(flooded.is_some(), now_ns)
+                && let Some(other) = flooded
+            {
+                let writers = self.writers[other].watch.writers();
+                let who = writers.first().map_or("somebody", |writer| writer.comm.as_str());
+                let name = &self.devices[other].name;
+                let what = format!("it stands on the same disk as {name}, which {who} floods");
+                self.report_of(at, at_ms, Effect::Remark { what });
+            }
+        }
     }
 
     /// Asks the laws of those who share a limit, and leads it. Takes what was seen of them: each has one limit.

@@ -10,6 +10,9 @@ use weir_core::target::DeviceNumber;
 use super::log::{Minute, News, wish};
 use super::second::{Gather, Limit};
 
+/// That another device on the same disk is flooded is told again after so long without.
+const DISTURBED_NS: u64 = 60_000_000_000;
+
 /// What decides.
 pub trait Law {
     /// What to do now.
@@ -20,6 +23,14 @@ pub trait Law {
 
     /// Others hold the bulk writers from now on, or no longer.
     fn set_aside(&mut self, _aside: bool) {}
+
+    /// Whether the device is flooded.
+    fn floods(&self, _at_ns: u64) -> bool {
+        false
+    }
+
+    /// Another device on the same disk is flooded, or is no longer.
+    fn disturb(&mut self, _is_disturbed: bool) {}
 
     /// What syncs keep since a moment, and whether there are any to protect.
     fn judged(&self, _at_ns: u64, _since_ns: u64) -> (Kept, Need) {
@@ -38,6 +49,14 @@ impl Law for Guard {
 
     fn set_aside(&mut self, aside: bool) {
         Guard::set_aside(self, aside);
+    }
+
+    fn floods(&self, at_ns: u64) -> bool {
+        Guard::floods(self, at_ns)
+    }
+
+    fn disturb(&mut self, is_disturbed: bool) {
+        Guard::disturb(self, is_disturbed);
     }
 
     fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
@@ -61,6 +80,8 @@ pub struct GuardedDevice {
     pub is_exact: bool,
     /// Why its limit could not be taken over when it came back.
     pub not_taken: Option<String>,
+    /// When it was told last that another device on the same disk is flooded.
+    disturbed_ns: Option<u64>,
     /// Sums.
     pub totals: Totals,
     law: Box<dyn Law>,
@@ -83,6 +104,7 @@ impl GuardedDevice {
             is_aside: false,
             is_exact: false,
             not_taken: None,
+            disturbed_ns: None,
             totals: Totals::default(),
             law,
             news: News::default(),
@@ -119,6 +141,21 @@ impl GuardedDevice {
             (self.is_aside, self.wish) = (aside, None);
             self.law.set_aside(aside);
         }
+    }
+
+    /// Whether it is flooded.
+    pub fn floods(&self, at_ns: u64) -> bool {
+        self.is_there && self.law.floods(at_ns)
+    }
+
+    /// Whether another device on the same disk is flooded; whether that is news.
+    pub fn disturb(&mut self, is_disturbed: bool, at_ns: u64) -> bool {
+        self.law.disturb(is_disturbed);
+        let is_news = is_disturbed && self.disturbed_ns.is_none_or(|told_ns| at_ns >= told_ns + DISTURBED_NS);
+        if is_disturbed {
+            self.disturbed_ns = Some(at_ns);
+        }
+        is_news
     }
 
     /// What syncs keep since a moment, and whether there are any to protect.

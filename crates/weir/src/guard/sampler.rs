@@ -45,6 +45,9 @@ pub trait Sampler {
     /// The kernel's name of a device: one that was away may come back under another.
     fn name(&self, at: usize) -> String;
 
+    /// Other devices that stand on the same disk.
+    fn neighbours(&self, at: usize) -> &[usize];
+
     /// Who must not be held, as far as that is known.
     fn exempt(&self) -> Exempt;
 
@@ -56,6 +59,8 @@ pub trait Sampler {
 pub struct Machine {
     host: Host,
     watched: Vec<Watched>,
+    /// Of each, those that stand on the same disk.
+    neighbours: Vec<Vec<usize>>,
     senses: Senses,
     /// Where file systems were mounted when that was asked last.
     mounts: Vec<String>,
@@ -88,7 +93,7 @@ impl Machine {
         let watched = |block_device: &BlockDevice| {
             Ok(Watched { block_device: block_device.clone(), flow: Some(host.flow(block_device.number)?) })
         };
-        let watched = block_devices.iter().map(watched).collect::<Result<_, HostError>>()?;
+        let watched: Vec<Watched> = block_devices.iter().map(watched).collect::<Result<_, HostError>>()?;
         let devices = block_devices.iter().map(|block_device| sensor::Watched {
             number: block_device.number,
             file_systems: block_device.file_systems.clone(),
@@ -96,7 +101,8 @@ impl Machine {
         });
         let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source };
         let senses = Senses::start(host, &options)?;
-        Ok(Machine { host: host.clone(), watched, senses, mounts: Vec::new(), samples: 0 })
+        let neighbours = neighbours(&watched);
+        Ok(Machine { host: host.clone(), watched, neighbours, senses, mounts: Vec::new(), samples: 0 })
     }
 }
 
@@ -126,6 +132,7 @@ impl Machine {
             if has_moved {
                 let BlockDevice { number, file_systems, .. } = &watched.block_device;
                 self.senses.moved(at, *number, file_systems);
+                self.neighbours = neighbours(&self.watched);
             }
         }
     }
@@ -150,6 +157,10 @@ impl Sampler for Machine {
         self.watched[at].block_device.name.clone()
     }
 
+    fn neighbours(&self, at: usize) -> &[usize] {
+        &self.neighbours[at]
+    }
+
     fn exempt(&self) -> Exempt {
         self.senses.exempt()
     }
@@ -157,6 +168,15 @@ impl Sampler for Machine {
     fn remarks(&self) -> Vec<String> {
         self.senses.remarks()
     }
+}
+
+fn neighbours(watched: &[Watched]) -> Vec<Vec<usize>> {
+    let of = |(at, one): (usize, &Watched)| {
+        let others = watched.iter().enumerate().filter(|(other, _)| *other != at);
+        let shares = |(_, other): &(usize, &Watched)| one.block_device.shares_with(&other.block_device);
+        others.filter(shares).map(|(other, _)| other).collect()
+    };
+    watched.iter().enumerate().map(of).collect()
 }
 
 /// A folder on the device for a canary: the one that was named, or where this process may write to it.

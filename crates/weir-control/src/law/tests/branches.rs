@@ -65,6 +65,23 @@ fn each_of_two_levers_has_limits_of_its_own() {
     assert!(again.abs_diff(good) < good / 10, "{again} is not {good}, which held");
 }
 
+/// As beside a flood on another volume of the same disk, of which this one's writers show nothing.
+#[test]
+fn what_syncs_do_while_another_device_disturbs_them_is_not_learned() {
+    let kept_after = |is_disturbed| {
+        let (mut toy, mut guard) = taught(Scene::default());
+        toy.scene.threads = 1.0;
+        toy.scene.flood = 0.0;
+        toy.run(&mut guard, 20.0);
+        guard.disturb(is_disturbed);
+        toy.scene.syncs /= 4.0;
+        let seen = toy.run(&mut guard, 180.0);
+        seen.last().unwrap().decision.inputs.kept.unwrap()
+    };
+    assert!(kept_after(true) < 0.35, "{}", kept_after(true));
+    assert!(kept_after(false) > 0.7, "{}", kept_after(false));
+}
+
 #[test]
 fn syncs_alone_and_bulk_alone_are_left_alone() {
     let (mut toy, mut guard) = guarded(Scene::default());

@@ -85,6 +85,9 @@ struct Script {
     next: VecDeque<(Action, Branch)>,
     made: usize,
     changed: Vec<bool>,
+    floods: bool,
+    /// Whether a law was told so last that its disk is flooded, in the order of the devices.
+    disturbed: VecDeque<bool>,
 }
 
 struct Scripted(Rc<RefCell<Script>>);
@@ -99,6 +102,14 @@ impl Law for Scripted {
 
     fn change_actuator(&mut self, of_cgroup: bool) {
         self.0.borrow_mut().changed.push(of_cgroup);
+    }
+
+    fn floods(&self, _at_ns: u64) -> bool {
+        self.0.borrow().floods
+    }
+
+    fn disturb(&mut self, is_disturbed: bool) {
+        self.0.borrow_mut().disturbed.push_back(is_disturbed);
     }
 }
 
@@ -151,6 +162,11 @@ impl Sampler for TestSampler {
 
     fn name(&self, at: usize) -> String {
         self.1.borrow()[at].clone()
+    }
+
+    /// The first stands on the disk that is the second.
+    fn neighbours(&self, at: usize) -> &[usize] {
+        if at == 0 && self.1.borrow().len() > 1 { &[1] } else { &[] }
     }
 
     fn exempt(&self) -> Exempt {
@@ -437,6 +453,21 @@ fn a_device_that_comes_back_is_guarded_anew() {
     assert!(stage.done().is_empty());
     stage.sample(&[set(10)]);
     assert_eq!(stage.done(), ["set 10"]);
+}
+
+#[test]
+fn a_flood_on_the_same_disk_disturbs_and_is_told_once() {
+    let mut stage = Stage::new(2, false);
+    for (floods, disturbed, tells) in
+        [(false, [false, false], false), (true, [true, false], true), (true, [true, false], false)]
+    {
+        stage.script.borrow_mut().floods = floods;
+        stage.script.borrow_mut().disturbed.clear();
+        stage.sample(&[KEEP, KEEP]);
+        assert_eq!(stage.script.borrow().disturbed, disturbed);
+        let said = "loop0: it stands on the same disk as loop1, which somebody floods";
+        assert_eq!(stage.told(), if tells { vec![said] } else { vec![] });
+    }
 }
 
 /// A disk that was unplugged while it was mounted, or a file system that was mounted late.
