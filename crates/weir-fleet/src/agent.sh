@@ -5,25 +5,27 @@
 umask 077
 LC_ALL=C
 export LC_ALL
-unset CDPATH ENV BASH_ENV
+unset CDPATH ENV BASH_ENV TMOUT
 if [ "$3" = sudo ] && [ "$(id -u)" != 0 ]; then
   exec sudo -n -- sh -c "$1" weir-fleet "$1" "$2" root "$4" "$5"
 fi
 mark=$2 need=$4 most=$5 d="" job="" why=""
 say() { printf "%s %s\n" "$mark" "$*"; }
 
-# Ends weir: asked first, so that it restores settings and removes its files.
+# Ends weir: asked first, and once, so that it restores settings and removes its files. A second signal would end it at once.
 stop() {
   [ -n "$job" ] || return 0
-  n=0
+  n=0 p=
   while [ ! -e "$d/ended" ] && [ $n -lt 150 ]; do
-    if [ $((n % 50)) = 0 ]; then kill -TERM "$(cat "$d/pid" 2>/dev/null)" 2>/dev/null; fi
+    if [ -z "$p" ]; then
+      p=$(cat "$d/pid" 2>/dev/null)
+      case $p in *[!0-9]*) p= ;; ?*) kill -TERM "$p" 2>/dev/null ;; esac
+    fi
     sleep 0.1 2>/dev/null || sleep 1
     n=$((n + 1))
   done
   if [ ! -e "$d/ended" ]; then
-    p=$(cat "$d/pid" 2>/dev/null)
-    case $p in ""|*[!0-9]*) ;; *) kill -KILL "-$p" 2>/dev/null; kill -KILL "$p" 2>/dev/null ;; esac
+    [ -z "$p" ] || { kill -KILL "-$p" 2>/dev/null; kill -KILL "$p" 2>/dev/null; }
   fi
   wait "$job" 2>/dev/null
   job=

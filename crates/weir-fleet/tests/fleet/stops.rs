@@ -1,5 +1,6 @@
 //! What ends a run early: time, a signal, a kill. Wherever it ends, hosts end weir and remove its folder.
 
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,34 @@ fn a_host_that_takes_too_long_is_ended_there_too() {
     let ran = hosts.run(&["--hosts", "db1", "--timeout", "1s", "wait"]);
     ran.says(3, &["timed out: not in time (running)"]);
     assert!(hosts.has("db1", "ended") && hosts.left().is_empty());
+}
+
+/// A second signal would end weir at once, and leave what it made.
+#[test]
+fn weir_is_asked_once_and_may_take_its_time() {
+    let hosts = Hosts::new();
+    hosts
+        .run(&["--hosts", "db1", "--timeout", "1s", "linger"])
+        .says(3, &["timed out: not in time (running)"]);
+    let terms = std::fs::read_to_string(hosts.path("db1/terms")).unwrap();
+    assert_eq!((terms.as_str(), hosts.has("db1", "ended")), ("term\n", true));
+    assert!(hosts.left().is_empty());
+}
+
+/// bash reads commands no longer than TMOUT says, where it is the shell and somebody's profile sets that.
+#[test]
+fn a_time_that_shells_wait_at_most_does_not_end_the_script() {
+    let hosts = Hosts::new();
+    if !std::path::Path::new("/bin/bash").exists() {
+        _ = writeln!(
+            std::io::stderr(),
+            "not run: a_time_that_shells_wait_at_most_does_not_end_the_script: no /bin/bash"
+        );
+        return;
+    }
+    hosts.program("db1", "sh", "exec /bin/bash --posix \"$@\"");
+    let mut fleet = hosts.fleet(&["--hosts", "db1", "slow"]);
+    Ran::of(fleet.env("TMOUT", "1").output().unwrap()).says(0, &["1 of 1 hosts done"]);
 }
 
 #[test]
