@@ -197,7 +197,7 @@ impl Session {
         let sent = self.channel.send(format!("text {which}\n").as_bytes(), until);
         sent.map_err(|gone| self.lost(gone, "answering"))?;
         let mut text = None;
-        self.files(until, &mut |name, size, channel| {
+        let cut = self.files(until, &mut |name, Sent { bytes: size, .. }, channel| {
             if name != which {
                 return Err(Gone::Failed(format!("an answer that means nothing: file {}", short(name))));
             }
@@ -206,6 +206,10 @@ impl Session {
             }
             channel.bytes(size, text.insert(Vec::new()), until)
         })?;
+        if let Some((_, size)) = cut {
+            let stream = if which == "out" { "output" } else { "error" };
+            return Err(too_long(&format!("its standard {stream}"), size));
+        }
         let text =
             text.ok_or_else(|| Failure::Failed(format!("an answer that means nothing: no file {which}")))?;
         // Text as it should be is not copied.
@@ -222,13 +226,17 @@ impl Session {
         let sent = self.channel.send(format!("records {FILE_BYTES}\n").as_bytes(), until);
         sent.map_err(|gone| self.lost(gone, "pulling"))?;
         let mut left = PULL_BYTES;
-        self.files(until, &mut |name, size, channel| {
+        let cut = self.files(until, &mut |name, Sent { bytes: size, is_whole }, channel| {
             left = left.checked_sub(size).filter(|_| size <= FILE_BYTES).ok_or(Gone::TooLong)?;
+            if !is_whole {
+                return channel.bytes(size, &mut std::io::sink(), until);
+            }
             let mut file = place(name).map_err(Gone::Failed)?;
             channel.bytes(size, &mut file, until)?;
             // Another weir-fleet may read it only when it is whole.
             file.commit_unsynced().map_err(|error| Gone::Failed(format!("cannot write {name}: {error}")))
-        })
+        })?;
+        cut.map_or(Ok(()), |(name, size)| Err(too_long(&short(&name), size)))
     }
 
     /// From now on a request to stop ends nothing here: what is left to do is to put things back.
@@ -236,16 +244,17 @@ impl Session {
         self.channel.stop = Stop::default();
     }
 
-    /// Takes files until the host says that there are no more.
+    /// Takes files until the host says that there are no more. Returns the first of which not all comes, and how long it is.
     fn files(
         &mut self,
         until: Instant,
-        take: &mut dyn FnMut(&str, u64, &mut Channel) -> Result<(), Gone>,
-    ) -> Result<(), Failure> {
+        take: &mut dyn FnMut(&str, Sent, &mut Channel) -> Result<(), Gone>,
+    ) -> Result<Option<(String, u64)>, Failure> {
+        let mut cut = None;
         for _ in 0..1000 {
             let answer = self.answer(until).map_err(|gone| self.lost(gone, "pulling"))?;
             if answer == "end" {
-                return Ok(());
+                return Ok(cut);
             }
             let parts: Vec<&str> = answer.splitn(4, ' ').collect();
             let ["file", sent, size, name] = parts[..] else {
@@ -254,9 +263,10 @@ impl Session {
             let (Ok(sent), Ok(size)) = (sent.parse::<u64>(), size.parse::<u64>()) else {
                 return Err(Failure::Failed(format!("an answer that means nothing: {}", short(&answer))));
             };
+            let sent = Sent { bytes: sent, is_whole: sent >= size };
             take(name, sent, &mut self.channel).map_err(|gone| self.lost(gone, "pulling"))?;
-            if sent < size && name == "record" {
-                return Err(Failure::Failed(format!("its record has {size} bytes, more than is pulled")));
+            if !sent.is_whole {
+                cut.get_or_insert((name.to_string(), size));
             }
         }
         Err(Failure::Failed("it has more files than is pulled".to_string()))
@@ -283,6 +293,17 @@ impl Session {
             }
         }
     }
+}
+
+/// How much of a file comes, and whether that is all of it.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    bytes: u64,
+    is_whole: bool,
+}
+
+fn too_long(what: &str, bytes: u64) -> Failure {
+    Failure::Failed(format!("{what} has {bytes} bytes, more than is pulled"))
 }
 
 /// Why a host was not reached, by what ssh says.

@@ -40,6 +40,21 @@ fn a_host_answers_each_question_by_one_file_of_its_name() {
     }
 }
 
+#[test]
+fn what_is_longer_than_is_pulled_is_a_failure_that_is_said() {
+    for (host, words) in [
+        ("cut-out", "failed: its standard output has 16777217 bytes, more than is pulled"),
+        ("cut-file", "failed: large.csv has 268435457 bytes, more than is pulled"),
+    ] {
+        let hosts = Hosts::new();
+        hosts.run(&["--hosts", host, "say", "x"]).says(3, &[words]);
+        let files = hosts.pulled();
+        assert!(!files.iter().any(|file| file.contains("large")), "{files:?}");
+        let whole = files.iter().filter(|file| file.ends_with(".csv")).count();
+        assert_eq!(whole, if host == "cut-file" { 2 } else { 0 }, "{files:?}");
+    }
+}
+
 /// Memory that a run may address. Its threads, and what two hosts answer at most, take a part of it.
 const MOST_KIB: u32 = 700_000;
 
