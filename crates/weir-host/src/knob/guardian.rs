@@ -4,11 +4,11 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::iter::repeat_n;
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -102,6 +102,7 @@ impl Drop for Guardian {
 /// as long as a change may wait for confirmation.
 fn come_away() -> io::Result<()> {
     rustix::process::setsid()?;
+    block_sigterm();
     // The pipe by which std hears of a failed exec stays until then.
     weir_fs::close_at_exec(3)
 }
@@ -167,6 +168,10 @@ fn duty(entry: &Entry, owner_ended: bool, hangs: bool, now_ns: u64) -> Duty {
 /// one that is gone: it has a guardian of its own.
 fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<Vec<String>, KnobError> {
     let (mut owner_ended, mut silence, mut known) = (false, Silence::default(), None);
+    // systemd ends what is left of a unit by SIGTERM, and soon by SIGKILL: the time for a confirmation is over then.
+    let now_ns = |owner_ended| {
+        if owner_ended && is_asked_to_end() { u64::MAX } else { boot_clock_ns() }
+    };
     loop {
         let has_no_journal = !journal.folder().exists();
         let (mut is_lost, mut is_unread) = (has_no_journal, false);
@@ -186,7 +191,7 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
             return Ok(Vec::new());
         }
         let hangs = !owner_ended && entry.silence_ns.is_some_and(|most_ns| silence.is_beyond(most_ns));
-        match duty(&entry, owner_ended, hangs, boot_clock_ns()) {
+        match duty(&entry, owner_ended, hangs, now_ns(owner_ended)) {
             Duty::Done => return Ok(Vec::new()),
             Duty::LeadBack if is_lost => return restore::with_lock(host, journal, file, entry),
             // Nobody can confirm it any more.
@@ -196,7 +201,7 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
             Duty::LeadBack => {
                 let is_due = |entry: &Entry| {
                     entry.since_ns == since_ns
-                        && duty(entry, owner_ended, hangs, boot_clock_ns()) == Duty::LeadBack
+                        && duty(entry, owner_ended, hangs, now_ns(owner_ended)) == Duty::LeadBack
                 };
                 let times = repeat_n(PAUSE, pauses(&entry, is_alone(&entry)));
                 let said = persistently(times, || {
@@ -294,9 +299,29 @@ fn let_go_of_pipes() {
 
 /// A signal to a whole group or session of processes must not end the guardian before it has done its work.
 fn ignore_signals() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
+    for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
         // SAFETY: SIG_IGN is a valid disposition, and no handler of ours is replaced in this process.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// SIGTERM waits from before the guardian's first instruction on, to be seen and never to end it.
+fn block_sigterm() {
+    let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset fills the set, which the other calls read; none of them keeps it.
+    unsafe {
+        libc::sigemptyset(signals.as_mut_ptr());
+        libc::sigaddset(signals.as_mut_ptr(), libc::SIGTERM);
+        libc::sigprocmask(libc::SIG_BLOCK, signals.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// Whether SIGTERM has come.
+fn is_asked_to_end() -> bool {
+    let mut signals = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: sigpending fills the set, which sigismember reads.
+    unsafe {
+        libc::sigpending(signals.as_mut_ptr()) == 0 && libc::sigismember(signals.as_ptr(), libc::SIGTERM) == 1
     }
 }
 

@@ -29,6 +29,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("root_a_share_in_bytes_is_led_back_exactly", devices::root_a_share_in_bytes_is_led_back),
     ("root_everything_of_a_device_is_read", devices::root_everything_of_a_device_is_read),
     ("root_what_is_not_confirmed_goes_back_by_itself", terms::root_what_is_not_confirmed_goes_back),
+    (
+        "root_what_is_not_confirmed_goes_back_at_sigterm",
+        terms::root_what_is_not_confirmed_goes_back_at_sigterm,
+    ),
     ("root_what_lost_its_journal_goes_back_at_once", terms::root_what_lost_its_journal_goes_back),
     ("root_what_is_confirmed_stays_until_a_rollback", terms::root_what_is_confirmed_stays),
     (

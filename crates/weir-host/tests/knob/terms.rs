@@ -58,6 +58,16 @@ pub fn root_what_is_not_confirmed_goes_back() {
     assert_eq!(disk.snapshot(), before, "{said}");
 }
 
+/// As systemd ends what is left of a unit.
+pub fn root_what_is_not_confirmed_goes_back_at_sigterm() {
+    let disk = Disk::new();
+    let (before, journal) = (disk.snapshot(), disk.journal());
+    unconfirmed(&disk, 3_600_000);
+    guardians(&journal).into_iter().for_each(|pid| signal(pid, "-TERM"));
+    until("it goes back", || disk.snapshot() == before && entries(&journal) == 0);
+    until("its guardian ends", || guardians(&journal).is_empty());
+}
+
 /// Nobody can confirm it: it does not wait for its time, which here is an hour.
 pub fn root_what_lost_its_journal_goes_back() {
     let disk = Disk::new();
