@@ -36,6 +36,20 @@ const DAYS_MAX: usize = 400;
 struct Known {
     machine: Option<String>,
     covered: Covered,
+    /// The name of the files of the last import.
+    #[serde(default)]
+    last: Option<String>,
+}
+
+/// The file that says which import has begun. It goes when its host's file says the same.
+const BEGUN: &str = "import.json";
+
+/// An import that has begun.
+#[derive(Debug, Serialize, Deserialize)]
+struct Begun {
+    host: String,
+    name: String,
+    made: Vec<String>,
 }
 
 /// What a file holds.
@@ -165,6 +179,7 @@ impl Locked<'_> {
             if let Err(error) = self.source(source, &kept, &mut sum) {
                 say!("{}: cannot be imported: {error:#}", source.folder().display());
                 sum.damaged += source.files.len();
+                self.undo_import()?;
             }
         }
         Ok(sum)
@@ -228,16 +243,39 @@ impl Locked<'_> {
         if days.len() > DAYS_MAX {
             anyhow::bail!("rows of {} days, {DAYS_MAX} at most: import fewer files at a time", days.len());
         }
+        let root = self.archive.open()?;
+        let made = written.iter().map(|(place, _)| format!("{}/{name}", place.folder())).collect();
+        let begun = Begun { host: host.clone(), name: name.clone(), made };
+        root.replace(BEGUN, 0o600, &serde_json::to_vec(&begun)?)?;
         for (place, batch) in &written {
             self.write(place, &name, batch)?;
-            sum.rows += batch.rows();
         }
+        known.last = Some(name);
+        kept.replace(format!("{host}.json"), 0o600, &serde_json::to_vec(&known)?)?;
+        root.remove_file(BEGUN)?;
+        sum.rows += written.iter().map(|(_, batch)| batch.rows()).sum::<usize>();
         sum.hosts += usize::from(!written.is_empty());
-        Ok(kept.replace(format!("{host}.json"), 0o600, &serde_json::to_vec(&known)?)?)
+        Ok(())
+    }
+
+    /// Removes what an import wrote that came to no end: the next one writes it again, perhaps with more and under another name.
+    ///
+    /// # Errors
+    /// Those of reading and removing.
+    pub(super) fn undo_import(&self) -> anyhow::Result<()> {
+        let root = self.archive.open()?;
+        let begun: Begun = match root.read(BEGUN, KEPT_MAX) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            read => serde_json::from_slice(&read?)?,
+        };
+        if known(&self.archive.make(KEPT)?, &begun.host)?.last != Some(begun.name) {
+            begun.made.iter().try_for_each(|file| self.remove(file))?;
+        }
+        Ok(root.remove_file(BEGUN)?)
     }
 }
 
-/// The name is that of the times and of all that was read: an import that is killed before it notes them is done again under the same.
+/// The name is that of the times of all that was read.
 fn file_name(times: &[(String, i64, i64)], begin_ms: i64, end_ms: i64) -> String {
     use sha2::Digest;
     let mut hash = sha2::Sha256::new();
@@ -250,22 +288,24 @@ fn file_name(times: &[(String, i64, i64)], begin_ms: i64, end_ms: i64) -> String
 
 /// What is known of a host. Another machine of the same name is a host of its own, called by the beginning of its machine's mark, too.
 fn host(kept: &Dir, name: &str, machine: Option<String>) -> anyhow::Result<(String, Known)> {
-    let read = |name: &str| -> anyhow::Result<Known> {
-        match kept.read(format!("{name}.json"), KEPT_MAX) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Known::default()),
-            read => Ok(serde_json::from_slice(&read?)?),
-        }
-    };
-    let mut known = read(name)?;
-    let Some(machine) = machine else { return Ok((name.to_string(), known)) };
-    if known.machine.as_ref().is_none_or(|other| *other == machine) {
-        known.machine = Some(machine);
-        return Ok((name.to_string(), known));
+    let mut of_name = known(kept, name)?;
+    let Some(machine) = machine else { return Ok((name.to_string(), of_name)) };
+    if of_name.machine.as_ref().is_none_or(|other| *other == machine) {
+        of_name.machine = Some(machine);
+        return Ok((name.to_string(), of_name));
     }
     let name = format!("{name}~{}", machine.get(..6).unwrap_or(&machine));
-    let mut known = read(&name)?;
-    known.machine = Some(machine);
-    Ok((name, known))
+    let mut of_machine = known(kept, &name)?;
+    of_machine.machine = Some(machine);
+    Ok((name, of_machine))
+}
+
+/// What imports before said of a host.
+fn known(kept: &Dir, host: &str) -> anyhow::Result<Known> {
+    match kept.read(format!("{host}.json"), KEPT_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Known::default()),
+        read => Ok(serde_json::from_slice(&read?)?),
+    }
 }
 
 /// The machine's mark, as the recorder says it at its start.

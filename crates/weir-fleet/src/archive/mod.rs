@@ -128,6 +128,7 @@ impl Archive {
         let locked = Locked { archive: self, _lock: lock };
         locked.recover()?;
         Ok(locked)
+        locked.undo_import()?;
     }
 
     /// The files that count, in order; none where there is no folder.

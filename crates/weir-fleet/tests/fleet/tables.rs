@@ -290,6 +290,25 @@ fn a_killed_compaction_counts_nothing_twice() {
 }
 
 #[test]
+fn an_import_that_fails_midway_counts_nothing_twice() {
+    let fleet = Fleet::new();
+    fleet.recorder("db1", 1, 100_000, "aaaaaa01");
+    // Nothing can be written there.
+    let waits = fleet.path("results/store/kind=waits");
+    fs::create_dir_all(waits.parent().unwrap()).unwrap();
+    fs::write(&waits, "").unwrap();
+    fleet.import("db1").says(3, &[]);
+    fs::remove_file(&waits).unwrap();
+    fleet.recorder("db1", 2, 100_000, "aaaaaa01");
+    fleet.import("db1").says(0, &[]);
+    let sums = fleet.ask(SUMS);
+    let whole = Fleet::new();
+    whole.recorder("db1", 2, 100_000, "aaaaaa01");
+    whole.import("db1").says(0, &[]);
+    assert_eq!(sums, whole.ask(SUMS));
+}
+
+#[test]
 fn slow_devices_are_named_with_their_cause() {
     let fleet = Fleet::new();
     for n in 0..8 {
