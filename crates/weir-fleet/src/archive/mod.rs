@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use weir_archive::parquet::{self, FOOTER_MAX, Writer};
-use weir_archive::{Batch, Table};
+use weir_archive::{Batch, Row, Table};
 use weir_cli::failure::lacking;
 use weir_fs::{Access, Dir, Fresh};
 use weir_store::layout::{self, Place};
+use weir_store::tables::Fact;
 use weir_store::{SCHEMA, SCHEMA_KEY};
 
 use crate::store::folder;
@@ -127,8 +128,8 @@ impl Archive {
         })?;
         let locked = Locked { archive: self, _lock: lock };
         locked.recover()?;
-        Ok(locked)
         locked.undo_import()?;
+        Ok(locked)
     }
 
     /// The files that count, in order; none where there is no folder.
@@ -295,13 +296,13 @@ impl Locked<'_> {
         writer.finish()?.commit()
     }
 
-    /// Removes files that ended before a time. Returns how many, and their bytes.
+    /// Removes files that ended before a time, but for facts, which hold until they change. Returns how many, and their bytes.
     ///
     /// # Errors
     /// Those of removing.
     pub fn prune(&self, before_s: i64) -> anyhow::Result<(usize, u64)> {
-        let old: Vec<Stored> =
-            self.archive.files()?.into_iter().filter(|file| file.place.end_s() <= before_s).collect();
+        let is_old = |file: &Stored| file.place.end_s() <= before_s && file.place.kind != Fact::TABLE.name;
+        let old: Vec<Stored> = self.archive.files()?.into_iter().filter(is_old).collect();
         for file in &old {
             self.remove(&file.below())?;
         }

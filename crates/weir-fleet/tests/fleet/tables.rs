@@ -309,6 +309,30 @@ fn an_import_that_fails_midway_counts_nothing_twice() {
 }
 
 #[test]
+fn facts_outlive_what_is_pruned() {
+    let fleet = Fleet::new();
+    let now_s = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
+    let today_s = now_s - now_s % DAY_S;
+    let row = |days: i64| weir_store::tables::Stage {
+        host: "db1".into(),
+        ts: today_s - DAY_S * days,
+        device: "sda".into(),
+        class: "read".into(),
+        stage: "g2c".into(),
+        load: 1,
+        bucket_low_ns: 1,
+        n: 1,
+    };
+    crate::engines::put(&fleet, &[row(40), row(2)], |row| (row.host.clone(), row.ts));
+    let [device, name, value] = ["sda", "model", "NV-A1"].map(String::from);
+    let fact = weir_store::tables::Fact { host: "db1".into(), ts: row(40).ts, device, name, value };
+    crate::engines::put(&fleet, &[fact], |row| (row.host.clone(), row.ts));
+    fleet.run(&["prune", "--keep", "30d"]).says(0, &["1 files removed"]);
+    assert_eq!(fleet.ask("SELECT value FROM facts"), [json!({"value": "NV-A1"})]);
+    assert_eq!(fleet.ask("SELECT COUNT(*) AS n FROM stages"), [json!({"n": 1})]);
+}
+
+#[test]
 fn slow_devices_are_named_with_their_cause() {
     let fleet = Fleet::new();
     for n in 0..8 {
