@@ -8,11 +8,13 @@ use anyhow::Context;
 use jiff::Timestamp;
 use rustix::system::sysinfo;
 use serde::de::DeserializeOwned;
+use weir_archive::Row;
 use weir_cli::failure::usage;
 use weir_core::units::Nanos;
 use weir_fs::Private;
 use weir_store::layout::MANY;
 use weir_store::questions::{Parameters, Question};
+use weir_store::tables::Fact;
 
 use crate::archive::{Archive, Stored};
 use crate::cells::{Answer, Failed};
@@ -32,6 +34,9 @@ const PEERS: u32 = 6;
 /// The tables, opened for questions.
 pub struct Asker {
     origin: Origin,
+    /// As they were listed.
+    listed: Vec<Stored>,
+    /// Those that are not damaged.
     files: Vec<Stored>,
     memory_bytes: usize,
     /// Below it lies what does not fit into memory.
@@ -59,28 +64,59 @@ impl Asker {
         let spark = Spark::new(&engine.spark, &origin)?;
         // Beside the tables: what is spilled may be as large as they are, and /tmp may be memory.
         let spill = Archive::below(results);
-        Ok(Asker { origin, files, memory_bytes, spill, spark })
+        Ok(Asker { origin, listed: files.clone(), files, memory_bytes, spill, spark })
     }
 
-    /// Asks. Where a file turns out to be damaged inside, it is said, and all others are asked again.
+    /// Asks. Where a compaction took files away meanwhile, those in their place are asked; where a file turns out to be damaged inside, it
+    /// is said, and all others are asked again.
     ///
     /// # Errors
     /// A mistake in the SQL, too little memory, a full disk.
     pub fn ask(&mut self, sql: &str) -> anyhow::Result<Answer> {
-        self.answer(&Asked { sql, piecewise: &[] })
+        self.answer(&Asked { sql, piecewise: &[] }, &|_| true)
     }
 
-    fn answer(&mut self, asked: &Asked<'_>) -> anyhow::Result<Answer> {
+    /// Asks those files that are meant.
+    fn answer(&mut self, asked: &Asked<'_>, is_meant: &dyn Fn(&Stored) -> bool) -> anyhow::Result<Answer> {
         engine::refuse_all_but_questions(asked.sql)?;
-        match self.once(asked) {
-            Err(Failed::Files(_)) if self.origin.drop_damaged(&mut self.files) > 0 => Ok(self.once(asked)?),
-            answer => Ok(answer?),
+        loop {
+            let meant: Vec<Stored> = self.files.iter().filter(|file| is_meant(file)).cloned().collect();
+            let answer = self.once(asked, &meant);
+            let again = match &answer {
+                // The engine takes a file that is gone for an empty one.
+                Ok(_) => !self.origin.has_all(&meant) && self.lists_anew()?,
+                Err(Failed::Files(_)) => self.lists_anew()? || self.drops_damaged(meant),
+                Err(_) => false,
+            };
+            if !again {
+                return Ok(answer?);
+            }
         }
     }
 
-    fn once(&mut self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    /// Whether there are other files now than those that were listed.
+    fn lists_anew(&mut self) -> anyhow::Result<bool> {
+        let listed = self.origin.files()?;
+        let are_others = listed != self.listed;
+        if are_others {
+            (self.files, self.listed) = (listed.clone(), listed);
+        }
+        Ok(are_others)
+    }
+
+    /// Whether some of these are damaged inside.
+    fn drops_damaged(&mut self, asked: Vec<Stored>) -> bool {
+        let mut damaged: BTreeSet<Stored> = asked.iter().cloned().collect();
+        let mut whole = asked;
+        self.origin.drop_damaged(&mut whole);
+        whole.iter().for_each(|file| _ = damaged.remove(file));
+        self.files.retain(|file| !damaged.contains(file));
+        !damaged.is_empty()
+    }
+
+    fn once(&mut self, asked: &Asked<'_>, files: &[Stored]) -> Result<Answer, Failed> {
         if let Some(spark) = &mut self.spark {
-            return spark.ask(&self.files, asked.sql);
+            return spark.ask(files, asked.sql);
         }
         let spill = self
             .spill
@@ -91,7 +127,7 @@ impl Asker {
         // By its descriptor: whoever owns a folder above it may lead its path elsewhere meanwhile.
         let open = format!("/proc/self/fd/{}", spill.dir().as_fd().as_raw_fd());
         let limits = Limits { memory_bytes: self.memory_bytes, spill: open.into() };
-        let answer = engine::ask(&self.origin, &self.files, asked, &limits);
+        let answer = engine::ask(&self.origin, files, asked, &limits);
         spill.remove().map_err(|error| Failed::Other(error.into()))?;
         answer
     }
@@ -105,22 +141,16 @@ impl Asker {
         question: Question,
         with: &Parameters,
     ) -> anyhow::Result<Vec<T>> {
-        self.only(question, with);
         let asked = Asked { sql: &question.sql(with), piecewise: question.piecewise() };
-        let answer = self.answer(&asked)?;
+        // Facts hold until they change, and clocks may be off by a day.
+        let facts_only = question == Question::Drift;
+        let answer = self.answer(&asked, &|file| {
+            let in_time = file.place.day_s < with.until_s && file.place.end_s() > with.from_s - DAY_S;
+            file.place.kind == Fact::TABLE.name || (!facts_only && in_time)
+        })?;
         let rows = answer.objects().into_iter().map(serde_json::from_value);
         rows.collect::<Result<Vec<T>, _>>()
             .with_context(|| format!("rows of `{}` that do not fit", question.name()))
-    }
-
-    /// Leaves out files in which there can be nothing for a question. Facts hold until they change, and clocks may be off by a day.
-    fn only(&mut self, question: Question, with: &Parameters) {
-        let facts_only = question == Question::Drift;
-        self.files.retain(|file| {
-            let facts = file.place.kind == "facts";
-            let in_time = file.place.day_s < with.until_s && file.place.end_s() > with.from_s - DAY_S;
-            facts || (!facts_only && in_time)
-        });
     }
 
     /// From when until when, as was typed; else until the newest hour that half of the hosts have.
@@ -157,7 +187,7 @@ impl Asker {
         // looked at.
         let named = self.files.iter().map(|file| &file.place.host).filter(|host| *host != MANY);
         let named = named.collect::<BTreeSet<_>>().len() as i64;
-        let with_facts = self.number("SELECT COUNT(DISTINCT host) AS n FROM facts")?.unwrap_or(0);
+        let with_facts = self.number("SELECT COUNT(DISTINCT host) AS n FROM facts", &|_| true)?.unwrap_or(0);
         let is_unsaid = with_facts == 0 && self.files.iter().any(|file| file.place.host == MANY);
         let hosts = if is_unsaid { 0 } else { named.max(with_facts) };
         // Each table by itself first: the engine takes a fifth of the time for that.
@@ -175,10 +205,7 @@ impl Asker {
         for some in (0..).map(|power| NEWEST_DAYS << power) {
             let oldest = days.get(some).copied().filter(|_| hosts > 0);
             let is_new = |file: &Stored| oldest.is_none_or(|oldest| file.place.end_s() > oldest);
-            let rest: Vec<Stored> = self.files.extract_if(.., |file| !is_new(file)).collect();
-            let asked = self.number(&of_half);
-            self.files.extend(rest);
-            newest = asked?;
+            newest = self.number(&of_half, &is_new)?;
             // A file of a week may end after those of single days that hold later rows.
             if oldest.is_none() || newest >= oldest {
                 break;
@@ -188,8 +215,9 @@ impl Asker {
         Ok(newest - newest.rem_euclid(3_600))
     }
 
-    fn number(&mut self, sql: &str) -> anyhow::Result<Option<i64>> {
-        Ok(self.ask(sql)?.rows.first().and_then(|row| row.first()?.as_i64()))
+    fn number(&mut self, sql: &str, is_meant: &dyn Fn(&Stored) -> bool) -> anyhow::Result<Option<i64>> {
+        let answer = self.answer(&Asked { sql, piecewise: &[] }, is_meant)?;
+        Ok(answer.rows.first().and_then(|row| row.first()?.as_i64()))
     }
 }
 
@@ -212,4 +240,37 @@ pub fn seconds(text: &str) -> anyhow::Result<i64> {
     day.or_else(time).ok_or_else(|| {
         usage(format!("expected a time such as 2026-11-25 or 2026-11-25T02:30:00Z, got `{text}`"), "")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_store::layout::Place;
+    use weir_store::tables::Sync;
+
+    use super::*;
+    use crate::archive;
+    use crate::cli::{FolderArgs, SparkArgs};
+
+    #[test]
+    fn a_compaction_meanwhile_takes_no_row_from_an_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::below(folder.path());
+        for n in 0..3 {
+            let host = format!("db{n}");
+            let place = Place::of(Sync::TABLE, 0, &host);
+            let file = archive.make(&place.folder()).unwrap().beside("a.parquet", 0o600).unwrap();
+            let mut writer = archive::writer(file, Sync::TABLE).unwrap();
+            let row = Sync { host, n: 1, ..Sync::default() };
+            writer.group(&Sync::batch(&[row])).unwrap();
+            writer.finish().unwrap().commit().unwrap();
+        }
+        let spark = SparkArgs { spark: None, spark_token: None, spark_ca: None, spark_store: None };
+        let engine = Engine { memory: None, bucket: None, spark, folder: FolderArgs { into: None } };
+        let mut asker = Asker::open(folder.path(), &engine).unwrap();
+        let mut hosts = || asker.ask("SELECT host FROM syncs ORDER BY host").unwrap().rows.len();
+        assert_eq!(hosts(), 3);
+        let compacted = archive.lock().unwrap().compact().unwrap();
+        assert_eq!((compacted.from, compacted.to), (3, 1));
+        assert_eq!(hosts(), 3);
+    }
 }

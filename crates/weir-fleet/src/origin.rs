@@ -7,6 +7,7 @@ use std::sync::Arc;
 use datafusion::object_store::ObjectStore;
 use url::Url;
 use weir_cli::failure::usage;
+use weir_fs::Access;
 
 use crate::archive::{Archive, Stored};
 use crate::bucket::Bucket;
@@ -41,6 +42,14 @@ impl Origin {
             Origin::There(bucket) => bucket.files(),
             Origin::Here(archive) => Ok(parted(archive)?.0),
         }
+    }
+
+    /// Whether none of these has gone; of a bucket it is taken for granted.
+    pub fn has_all(&self, files: &[Stored]) -> bool {
+        let Origin::Here(archive) = self else { return true };
+        archive
+            .open()
+            .is_ok_and(|root| files.iter().all(|file| root.open_file(file.below(), Access::Read).is_ok()))
     }
 
     /// Reads every file whole, and leaves the damaged out; how many those are. Not in a bucket.
