@@ -205,7 +205,7 @@ pub struct Period {
     /// Until this time [default: the newest hour of most hosts]
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// So long before the end [default: 3d for slow, 1d for latency, 14d for change, else 30d]
+    /// So long before the end [default: 3d for slow, 1d for latency, as long as since --at for change, else 30d]
     #[arg(long, value_name = "TIME")]
     pub last: Option<Nanos>,
     /// Devices or hosts of one kind that it takes to say what is usual [default: 6; of a run 4]

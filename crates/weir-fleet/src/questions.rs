@@ -13,7 +13,7 @@ use weir_store::questions::{Parameters, Question};
 use weir_store::verdict::{self, Change, Drifted, Figure, Latency, Near, Slow, Tail};
 
 use crate::ask::{Asker, seconds};
-use crate::cli::Asking;
+use crate::cli::{Asking, Period};
 use crate::page::{self, PAGE};
 use crate::report::Listing;
 use crate::run::{json, print};
@@ -26,11 +26,7 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
     let mut asker = Asker::open(results.root(), &asking.engine)?;
     let mut with = asker.parameters(&asking.period, question)?;
     if let Some(at) = at {
-        with.at_s = seconds(at)?;
-        if asking.period.since.is_none() && asking.period.last.is_none() {
-            // As long before as after.
-            with.from_s = with.from_s.max(2 * with.at_s - with.until_s);
-        }
+        divide(&mut with, at, &asking.period)?;
     }
     if asking.sql {
         print(&question.sql(&with))?;
@@ -52,6 +48,28 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
         printable::lines(&(head + &answer.shown.text())).into_owned()
     })?;
     Ok(u8::from(answer.named))
+}
+
+/// Divides a time into before and after; where its begin was not named, into parts of the same length.
+fn divide(with: &mut Parameters, at: &str, period: &Period) -> anyhow::Result<()> {
+    with.at_s = seconds(at)?;
+    if period.since.is_none() && period.last.is_none() {
+        // Rows are of whole hours.
+        let from_s = 2 * with.at_s - with.until_s;
+        with.from_s = from_s - from_s.rem_euclid(3_600);
+    }
+    if with.from_s < with.at_s && with.at_s < with.until_s {
+        return Ok(());
+    }
+    let (from, until) = (minute(with.from_s), minute(with.until_s));
+    Err(usage(
+        format!("--at {at} is not within the time that is asked"),
+        &if with.at_s < with.until_s {
+            format!("give a time after {from}, or an earlier --since")
+        } else {
+            format!("give a time before {until}, or a later --until")
+        },
+    ))
 }
 
 /// The page of an answer: what it rests on is asked for, too.
@@ -116,7 +134,10 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
         Question::Change => {
             let rows = asker.rows::<Change>(question, with)?;
             let judged: Vec<&str> = rows.iter().map(verdict::change).collect();
-            let sentence = format!("before and after {}", minute(with.at_s));
+            let mut sentence = format!("before and after {}", minute(with.at_s));
+            if rows.is_empty() {
+                sentence.push_str(": no device has a thousand requests at the same load before and after");
+            }
             said(sentence, change(&rows, &judged), &rows, judged.contains(&"worse"))
         }
         Question::Capacity => {

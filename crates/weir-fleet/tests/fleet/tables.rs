@@ -350,6 +350,18 @@ fn slow_devices_are_named_with_their_cause() {
     fleet
         .run(&["show", "change", "--at", "2026-11-25T12:00:00Z"])
         .says(0, &["no change that could not be chance"]);
+    fleet
+        .run(&["show", "change", "--at", "2026-11-25T02:00:00Z"])
+        .says(0, &["no device has a thousand requests"]);
+    for (at, since, hint) in [
+        ("2026-11-27", "2026-11-25", "give a time before 2026-11-26 03:00"),
+        ("2026-11-01", "2026-11-25", "earlier --since"),
+    ] {
+        let ran = fleet.run(&["show", "change", "--at", at, "--since", since]);
+        assert!(ran.code == Some(2) && ran.err.contains(hint), "{at}: {} {}", ran.out, ran.err);
+    }
+    let ran = fleet.run(&["show", "change", "--at", "2026-11-27"]);
+    assert!(ran.code == Some(2) && ran.err.contains("is not within"), "{} {}", ran.out, ran.err);
     fleet.run(&["show", "tails"]).says(0, &["0 tails"]);
     fleet.run(&["show", "capacity"]).says(0, &["0 devices"]);
     // The SQL itself, for other engines.
