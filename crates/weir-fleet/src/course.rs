@@ -254,7 +254,7 @@ fn worked(
     turn.doing("running");
     match session.run(&plan.arguments, Instant::now() + plan.timeout) {
         Ok(ended) => {
-            report.began_ns = ended.began_ns.map(|began| here(began, clock));
+            report.began_ns = ended.began_ns.zip(clock).map(|(began, clock)| here(began, clock));
             report.code = Some(ended.code);
             report.state = State::of_code(ended.code);
             report.figures = figures::read(&ended.out);
@@ -283,8 +283,8 @@ fn worked(
 }
 
 /// A time of a host's, by this machine's clock.
-fn here(at_ns: i64, clock: Option<ClockOffset>) -> i64 {
-    at_ns.saturating_sub(clock.map_or(0, |clock| clock.offset_ns))
+fn here(at_ns: i64, clock: ClockOffset) -> i64 {
+    at_ns.saturating_sub(clock.offset_ns)
 }
 
 #[cfg(test)]
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn no_time_that_a_host_says_is_too_far_off() {
-        let clock = |offset_ns| Some(ClockOffset { offset_ns, within_ns: 1 });
+        let clock = |offset_ns| ClockOffset { offset_ns, within_ns: 1 };
         assert_eq!(here(7, clock(3)), 4);
         assert_eq!(here(i64::MAX, clock(-1)), i64::MAX);
         assert_eq!(here(i64::MIN, clock(1)), i64::MIN);

@@ -136,7 +136,7 @@ pub struct HostReport {
     /// Its clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockOffset>,
-    /// When weir began there, by this machine's clock, in ns since 1970.
+    /// When weir began there, by this machine's clock, in ns since 1970; where the clocks were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ns: Option<i64>,
     /// What it answered.

@@ -20,6 +20,8 @@ pub struct SlowHosts {
     alone: Vec<String>,
     /// Whether file systems and devices are known.
     examined: bool,
+    /// Whether its rates are those of commits.
+    commits: bool,
 }
 
 impl SlowHosts {
@@ -28,7 +30,7 @@ impl SlowHosts {
         let hosts: Vec<_> = report.hosts.iter().map(|host| (host.host.as_str(), &host.figures)).collect();
         let (judged, alone) = slow::judge(&hosts, peers as usize);
         let examined = report.hosts.iter().any(|host| host.figures.examination.is_some());
-        SlowHosts { run: report.id.clone(), peers, judged, alone, examined }
+        SlowHosts { run: report.id.clone(), peers, judged, alone, examined, commits: report.has_commits() }
     }
 
     /// The slow ones, the slowest first.
@@ -56,8 +58,10 @@ impl SlowHosts {
     }
 
     fn listing(&self) -> Listing {
-        const HEAD: &[&str] = &["host", "commits/s", "peers'", "p95", "peers'", "peers", "cause"];
-        Listing::of(HEAD, &[false, true, true, true, true, true, false], self.slow(), |host| {
+        const OF_COMMITS: &[&str] = &["host", "commits/s", "peers'", "p95", "peers'", "peers", "cause"];
+        const OF_OTHERS: &[&str] = &["host", "operations/s", "peers'", "p95", "peers'", "peers", "cause"];
+        let head = if self.commits { OF_COMMITS } else { OF_OTHERS };
+        Listing::of(head, &[false, true, true, true, true, true, false], self.slow(), |host| {
             let time = |ns: f64| Nanos(ns as u64).to_string();
             let p95 = |of: fn(&slow::Against) -> f64| {
                 host.p95_ns.as_ref().map_or("-".to_string(), |p95| time(of(p95)))
@@ -130,6 +134,34 @@ impl SlowHosts {
             listing: self.listing().on_a_page(),
             evidence: self.evidence(),
             without_peers: self.alone.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::super::tests::{host, report};
+    use super::*;
+    use crate::figures::Commits;
+
+    #[test]
+    fn rates_are_called_what_they_are_of() {
+        for (kind, class, named) in [
+            ("bench", "read", "operations/s"),
+            ("bench", "commit", "commits/s"),
+            ("doctor", "GOOD", "commits/s"),
+        ] {
+            let hosts = (0..6).map(|n| {
+                let mut host = host(&format!("db{n}"), State::Done);
+                let rate = if n == 0 { 10.0 } else { 1000.0 };
+                host.figures.commits = Some(Commits { rate, ..Commits::default() });
+                host.figures.verdict = class.to_string();
+                host
+            });
+            let text =
+                SlowHosts::of(&Report { kind: kind.to_string(), ..report(hosts.collect()) }, PEERS).text();
+            assert!(text.contains(named), "{kind} {class}: {text}");
         }
     }
 }

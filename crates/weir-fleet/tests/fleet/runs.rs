@@ -161,6 +161,11 @@ fn starts_together_say_how_far_apart_they_were() {
     let hosts = Hosts::new();
     let ran = hosts.run(&["--hosts", "db[1:4],dead1", "--together", "say", "x"]);
     ran.says(3, &["4 of 5 hosts done", "started within", "their clocks differ from this one's by up to"]);
+    // A start is by this machine's clock, or it is not said.
+    for (together, said) in [(&["--together"][..], true), (&[], false)] {
+        let ran = hosts.run(&[&["--hosts", "db1", "--json"], together, &["say", "x"]].concat());
+        assert_eq!(ran.out.contains("began_ns"), said, "{}", ran.out);
+    }
 }
 
 #[test]
