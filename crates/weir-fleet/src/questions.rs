@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weir_cli::failure::usage;
 use weir_core::printable;
@@ -32,16 +32,25 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
         print(&question.sql(&with))?;
         return Ok(0);
     }
-    let answer = answer(question, &mut asker, &with)?;
+    let mut answer = answer(question, &mut asker, &with)?;
+    let not_judged = not_judged(question, &mut asker, &with)?;
+    if let Some(count @ 1..) = not_judged {
+        let devices = if count == 1 { "device" } else { "devices" };
+        answer.sentence.push_str(&format!("; {count} {devices} not judged: model not known"));
+    }
     if let Some(path) = &asking.html {
         let drawn = html::fleet(&drawn(question, &mut asker, &with, &answer, results.root())?);
         page::write(path, &drawn, PAGE)?;
     }
     print(&if asking.json {
-        json(&json!({
+        let mut whole = json!({
             "schema": format!("weir.fleet.{}/1", question.name()),
             "from_s": with.from_s, "until_s": with.until_s, "rows": answer.rows,
-        }))?
+        });
+        if let Some(count) = not_judged {
+            whole["not_judged"] = count.into();
+        }
+        json(&whole)?
     } else {
         let sentence = printable::line(&answer.sentence);
         let head = format!("{} to {}: {sentence}\n", minute(with.from_s), minute(with.until_s));
@@ -70,6 +79,19 @@ fn divide(with: &mut Parameters, at: &str, period: &Period) -> anyhow::Result<()
             format!("give a time before {until}, or a later --until")
         },
     ))
+}
+
+/// How many devices are compared with none, where devices are compared with others of their model.
+fn not_judged(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::Result<Option<i64>> {
+    #[derive(Deserialize)]
+    struct Count {
+        devices: i64,
+    }
+    if !matches!(question, Question::Slow | Question::Drift | Question::Capacity) {
+        return Ok(None);
+    }
+    let counted = asker.rows::<Count>(Question::Unjudged, with)?;
+    Ok(counted.first().map(|row| row.devices))
 }
 
 /// The page of an answer: what it rests on is asked for, too.
@@ -118,9 +140,9 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
             let answer = said(sentence, slow(&rows), &rows, !rows.is_empty())?;
             Ok(Said { slow: rows, ..answer })
         }
-        Question::Windows | Question::Loads => Err(usage(
+        Question::Windows | Question::Loads | Question::Unjudged => Err(usage(
             format!("`{}` is a part of other answers", question.name()),
-            "ask for `slow` or `latency`",
+            "ask for `slow`, `latency`, `drift` or `capacity`",
         )),
         Question::Latency => {
             let rows = asker.rows::<Latency>(question, with)?;

@@ -1,6 +1,9 @@
 //! Facts out of events and records: what hosts are compared by, and what they drift in. A host's file is anybody's: what does not
 //! read as expected is left out.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_archive::tables::Event;
 use weir_core::target::{Conditions, Layer, TargetFacts};
@@ -16,18 +19,45 @@ const DETAIL_MAX: usize = 1 << 20;
 /// The longest name or value, in characters.
 const CHARS_MAX: usize = 300;
 
+/// The newest facts of a host. A recorder repeats all that it knows; what is known already need not be kept again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Newest(BTreeMap<String, BTreeMap<String, (i64, String)>>);
+
+/// The longest fact that is remembered, bytes.
+const REMEMBERED_BYTES: usize = 256;
+
+impl Newest {
+    /// Whether a fact says something else than the newest of its name; from then on it is the newest. Earlier ones always do.
+    pub fn is_news(&mut self, fact: &Fact) -> bool {
+        let known = self.0.get(&fact.device).and_then(|facts| facts.get(&fact.name));
+        match known {
+            Some((ts, _)) if fact.ts < *ts => return true,
+            Some((_, value)) if *value == fact.value => return false,
+            _ => {}
+        }
+        let is_short = fact.device.len() + fact.name.len() + fact.value.len() <= REMEMBERED_BYTES;
+        let held: usize = self.0.values().map(BTreeMap::len).sum();
+        if is_short && (known.is_some() || held < FACTS_MAX) {
+            let facts = self.0.entry(fact.device.clone()).or_default();
+            facts.insert(fact.name.clone(), (fact.ts, fact.value.clone()));
+        }
+        true
+    }
+}
+
 /// The detail of an event.
 pub fn detail(event: &Event) -> Option<Value> {
     let is_read = event.detail.len() <= DETAIL_MAX;
     is_read.then(|| serde_json::from_str(&event.detail).ok())?
 }
 
-/// What an event of the recorder says: at its start all, and later devices that came or were swapped and each knob that changed.
+/// What an event of the recorder says: at its start and in each segment all, and in between devices that came or were swapped and each
+/// knob that changed.
 pub fn of_event(host: &str, event: &Event) -> Vec<Fact> {
     let Some(detail) = detail(event) else { return Vec::new() };
     let mut facts = Facts { host, ts: event.ts_ms.div_euclid(1000), rows: Vec::new() };
     match event.kind.as_str() {
-        "start" | "devices" => {
+        "start" | "facts" | "devices" => {
             facts.add("", "kernel", &detail["kernel"]);
             facts.add("", "weir", &detail["weir_version"]);
             for (device, about) in detail["devices"].as_object().into_iter().flatten() {
@@ -145,6 +175,24 @@ mod tests {
         let detail = json!({"devices": {"sda": {"model": "NV-A2", "firmware": "7"}}}).to_string();
         let swapped = Event { ts_ms: 9_000, kind: "devices".into(), detail, ..Event::default() };
         assert_eq!(lines(&of_event("db1", &swapped)), ["9 sda/model=NV-A2", "9 sda/firmware=7"]);
+    }
+
+    #[test]
+    fn what_is_repeated_is_no_news() {
+        let mut newest = Newest::default();
+        let fact =
+            |ts, value: &str| Fact { ts, name: "model".into(), value: value.into(), ..Fact::default() };
+        for (ts, value, expected) in
+            [(5, "a", true), (6, "a", false), (4, "a", true), (7, "b", true), (8, "a", true), (8, "a", false)]
+        {
+            assert_eq!(newest.is_news(&fact(ts, value)), expected, "{ts} {value}");
+        }
+        let text = serde_json::to_string(&newest).unwrap();
+        assert_eq!(serde_json::from_str::<Newest>(&text).unwrap(), newest);
+        // What would fill the memory is kept in the tables alone.
+        let long = fact(9, &"x".repeat(REMEMBERED_BYTES));
+        let mut none = Newest::default();
+        assert!(none.is_news(&long) && none == Newest::default());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use weir_archive::tables::{self, is_gauge};
 use weir_archive::{Batch, Row};
 
 use crate::covered::Covered;
-use crate::facts::of_event;
+use crate::facts::{Newest, of_event};
 use crate::layout::Place;
 use crate::tables::{Counter, Fact, Stage, Sync, Wait};
 
@@ -178,6 +178,12 @@ impl Hours {
     /// As [`Hours::take`].
     pub fn take_facts(&mut self, facts: Vec<Fact>) -> Result<(), TooMuch> {
         keep(&mut self.facts, facts, &mut self.account)
+    }
+
+    /// Leaves out facts that are known.
+    pub fn only_news(&mut self, known: &mut Newest) {
+        self.facts.sort_by_key(|fact| fact.ts);
+        self.facts.retain(|fact| known.is_news(fact));
     }
 
     /// Rows that were left out, since no recorder writes such: negative counts and durations, times that cannot be, and long names.

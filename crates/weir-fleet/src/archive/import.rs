@@ -14,7 +14,7 @@ use weir_archive::{Batch, Row, Table};
 use weir_cli::failure::usage;
 use weir_fs::Dir;
 use weir_store::covered::Covered;
-use weir_store::facts;
+use weir_store::facts::{self, Newest};
 use weir_store::hours::{Hours, times};
 
 use super::{Locked, OF_A_HOST, names, partitions, rows};
@@ -31,11 +31,13 @@ const RECORD_MAX: u64 = 8 << 20;
 /// The most days that a source may have: each makes a folder and some files.
 const DAYS_MAX: usize = 400;
 
-/// What an import says of a host: the machine that has the name, and the times that it has.
+/// What an import says of a host: the machine that has the name, the times that it has, and the newest facts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Known {
     machine: Option<String>,
     covered: Covered,
+    #[serde(default)]
+    facts: Newest,
     /// The name of the files of the last import.
     #[serde(default)]
     last: Option<String>,
@@ -238,6 +240,7 @@ impl Locked<'_> {
             return Ok(());
         };
         let name = file_name(&times, begin, end);
+        hours.only_news(&mut known.facts);
         let written = hours.finish();
         let days: BTreeSet<i64> = written.iter().map(|(place, _)| place.day_s).collect();
         if days.len() > DAYS_MAX {
@@ -308,10 +311,11 @@ fn known(kept: &Dir, host: &str) -> anyhow::Result<Known> {
     }
 }
 
-/// The machine's mark, as the recorder says it at its start.
+/// The machine's mark, as the recorder says it at its start and in each segment.
 fn machine_of(batches: &[Batch]) -> Option<String> {
-    let starts = batches.iter().flat_map(Event::all).filter(|event| event.kind == "start");
-    let mut marks = starts.filter_map(|event| {
+    let events = batches.iter().flat_map(Event::all);
+    let that_say = events.filter(|event| matches!(event.kind.as_str(), "start" | "facts"));
+    let mut marks = that_say.filter_map(|event| {
         let detail = facts::detail(&event)?;
         let mark = detail["machine"].as_str()?.to_string();
         let plain = (6..=64).contains(&mark.len()) && mark.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -8,6 +8,7 @@ mod bucket;
 mod engines;
 mod hostile;
 mod pages;
+mod peers;
 mod rollout;
 mod runs;
 mod servers;

@@ -14,7 +14,7 @@ use weir_archive::{Row, Table};
 use crate::Ran;
 
 /// 2026-11-25T03:00:00Z.
-const BEGIN_S: i64 = 1_795_575_600;
+pub const BEGIN_S: i64 = 1_795_575_600;
 const DAY_S: i64 = 86_400;
 
 /// A folder of results, and archives of recorders beside it.
@@ -42,7 +42,7 @@ impl Fleet {
         serde_json::from_str(&ran.out).unwrap()
     }
 
-    fn segment<R: Row>(&self, host: &str, hour: i64, rows: &[R]) -> PathBuf {
+    pub fn segment<R: Row>(&self, host: &str, hour: i64, rows: &[R]) -> PathBuf {
         let begin_s = BEGIN_S + 3_600 * hour;
         let name = Name::Table { table: R::TABLE, begin_s, end_s: begin_s + 3_600 };
         let path = self.path(host).join(name.to_string());
@@ -99,7 +99,7 @@ impl Fleet {
         self.segment(host, 0, &[start]);
     }
 
-    fn import(&self, host: &str) -> Ran {
+    pub fn import(&self, host: &str) -> Ran {
         self.run(&["import", "--host", host, self.path(host).to_str().unwrap()])
     }
 

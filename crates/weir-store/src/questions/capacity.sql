@@ -1,20 +1,19 @@
 -- How far devices are from the load at which devices of their model slow down. The curve of a model is the 99th percentile of all
 -- its requests at each load; its knee is the lowest load with three times the percentile of the lowest load. The load of a device
 -- is the highest at or above which it served a hundredth of its requests.
-WITH newest AS (
-  SELECT host, device, value AS model,
-    ROW_NUMBER() OVER (PARTITION BY host, device ORDER BY ts DESC, value) AS rn
-  FROM facts
-  WHERE name = 'model' AND device <> '' AND ts < {t1}),
+WITH
+{owners}
+kinds AS (
+  SELECT host, device, CASE WHEN model = '' THEN 'not known' ELSE model END AS model FROM devices),
 b AS (
   SELECT host, device, class, load, bucket_low_ns AS lo, SUM(n) AS n
   FROM stages
   WHERE class IN ('read', 'write') AND stage = 'g2c' AND load > 0 AND ts >= {t0} AND ts < {t1}
   GROUP BY host, device, class, load, bucket_low_ns),
 k AS (
-  SELECT COALESCE(f.model, 'not known') AS model, b.class, b.load, b.lo, SUM(b.n) AS n
-  FROM b LEFT JOIN newest f ON b.host = f.host AND b.device = f.device AND f.rn = 1
-  GROUP BY COALESCE(f.model, 'not known'), b.class, b.load, b.lo),
+  SELECT f.model, b.class, b.load, b.lo, SUM(b.n) AS n
+  FROM b JOIN kinds f ON b.host = f.host AND b.device = f.device
+  GROUP BY f.model, b.class, b.load, b.lo),
 c AS (
   SELECT model, class, load, lo,
     SUM(n) OVER (PARTITION BY model, class, load ORDER BY lo
@@ -48,8 +47,8 @@ d AS (
   SELECT host, device, class, MAX(CASE WHEN above * 100 >= total THEN load END) AS load
   FROM a GROUP BY host, device, class),
 used AS (
-  SELECT COALESCE(f.model, 'not known') AS model, d.host, d.device, d.class, d.load
-  FROM d LEFT JOIN newest f ON d.host = f.host AND d.device = f.device AND f.rn = 1)
+  SELECT f.model, d.host, d.device, d.class, d.load
+  FROM d JOIN kinds f ON d.host = f.host AND d.device = f.device)
 SELECT used.model, used.host, used.device, used.class, used.load, curve.knee, curve.base_ns, curve.p99 AS at_load_ns
 FROM used
 JOIN curve ON used.model = curve.model AND used.class = curve.class AND used.load = curve.load

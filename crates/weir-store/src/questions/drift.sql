@@ -1,18 +1,17 @@
 -- Facts in which a host or device differs from most of its kind: devices from those of the same model, hosts from all.
-WITH newest AS (
+WITH
+{owners}
+stated AS (
   SELECT host, device, name, value,
     ROW_NUMBER() OVER (PARTITION BY host, device, name ORDER BY ts DESC, value) AS rn
   FROM facts
-  WHERE ts < {t1}),
-latest AS (
-  SELECT host, device, name, value FROM newest WHERE rn = 1),
-models AS (
-  SELECT host, device, value AS model FROM latest WHERE name = 'model' AND device <> ''),
+  WHERE name <> 'model' AND ts < {t1}),
 g AS (
-  SELECT CASE WHEN l.device = '' THEN 'hosts' ELSE COALESCE(m.model, 'not known') END AS peers,
+  SELECT CASE WHEN l.device = '' THEN 'hosts' WHEN d.model <> '' THEN d.model ELSE 'not known' END AS peers,
     l.host, l.device, l.name, l.value
-  FROM latest l LEFT JOIN models m ON l.host = m.host AND l.device = m.device
-  WHERE l.name <> 'model'),
+  FROM stated l LEFT JOIN devices d ON l.host = d.host AND l.device = d.device
+    LEFT JOIN described k ON l.host = k.host
+  WHERE l.rn = 1 AND (l.device = '' OR d.host IS NOT NULL OR k.host IS NOT NULL)),
 v AS (
   SELECT peers, name, value, COUNT(*) AS n FROM g GROUP BY peers, name, value),
 o AS (

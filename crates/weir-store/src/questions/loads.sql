@@ -26,8 +26,8 @@ q AS (
   FROM c WHERE total >= 1000
   GROUP BY host, device, what, load),
 g AS (
-  SELECT COALESCE(o.peers, 'not known') AS peers, q.host, q.device, q.what, q.load, q.requests, q.p50, q.p99
-  FROM q LEFT JOIN owners o ON q.host = o.host AND q.device = o.device),
+  SELECT o.peers, q.host, q.device, q.what, q.load, q.requests, q.p50, q.p99
+  FROM q JOIN owners o ON q.host = o.host AND q.device = o.device),
 r AS (
   SELECT peers, host, device, what, load, requests, p50, p99,
     ROW_NUMBER() OVER (PARTITION BY peers, what, load ORDER BY p50, host, device) AS rn50,

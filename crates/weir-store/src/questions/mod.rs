@@ -20,6 +20,8 @@ pub enum Question {
     Windows,
     /// The 99th percentile at each load beside that of peers, likewise.
     Loads,
+    /// How many devices are compared with none, since their models are not known.
+    Unjudged,
 }
 
 /// A named part of a question whose rows follow each from rows that have one value in a column.
@@ -75,7 +77,7 @@ impl Parameters {
 
 impl Question {
     /// All of them.
-    pub const ALL: [Question; 8] = [
+    pub const ALL: [Question; 9] = [
         Question::Slow,
         Question::Latency,
         Question::Drift,
@@ -84,6 +86,7 @@ impl Question {
         Question::Tails,
         Question::Windows,
         Question::Loads,
+        Question::Unjudged,
     ];
 
     /// Its name, which is its file's.
@@ -97,6 +100,7 @@ impl Question {
             Question::Tails => "tails",
             Question::Windows => "windows",
             Question::Loads => "loads",
+            Question::Unjudged => "unjudged",
         }
     }
 
@@ -110,6 +114,7 @@ impl Question {
             Question::Tails => include_str!("tails.sql"),
             Question::Windows => include_str!("windows.sql"),
             Question::Loads => include_str!("loads.sql"),
+            Question::Unjudged => include_str!("unjudged.sql"),
         }
     }
 
@@ -119,14 +124,14 @@ impl Question {
             Piecewise { name, by }
         }
         match self {
-            Question::Slow => const { &[part("q", "host"), part("z", "win")] },
-            Question::Windows => const { &[part("q", "host"), part("w", "win")] },
-            Question::Loads => const { &[part("q", "host"), part("m", "load")] },
+            Question::Slow => const { &[part("g", "host"), part("z", "win")] },
+            Question::Windows => const { &[part("g", "host"), part("w", "win")] },
+            Question::Loads => const { &[part("g", "host"), part("m", "load")] },
             Question::Latency => const { &[part("q", "host")] },
             Question::Change => const { &[part("x", "host")] },
             Question::Tails => const { &[part("t", "host")] },
             Question::Capacity => const { &[part("b", "host")] },
-            Question::Drift => &[],
+            Question::Drift | Question::Unjudged => &[],
         }
     }
 

@@ -25,8 +25,8 @@ q AS (
     ON w.host = s.host AND w.win = s.win
   WHERE s.n > 0),
 g AS (
-  SELECT COALESCE(o.peers, 'not known') AS peers, q.host, q.device, q.what, q.permille, q.load, q.win, q.v
-  FROM q LEFT JOIN owners o ON q.host = o.host AND q.device = o.device),
+  SELECT o.peers, q.host, q.device, q.what, q.permille, q.load, q.win, q.v
+  FROM q JOIN owners o ON q.host = o.host AND q.device = o.device),
 r AS (
   SELECT peers, host, device, what, permille, load, win, v,
     ROW_NUMBER() OVER (PARTITION BY peers, what, permille, load, win ORDER BY v, host, device) AS rn,

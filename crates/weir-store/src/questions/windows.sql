@@ -12,8 +12,8 @@ q AS (
   FROM c WHERE total >= 1000
   GROUP BY host, device, what, load, win),
 g AS (
-  SELECT COALESCE(o.peers, 'not known') AS peers, q.host, q.device, q.what, q.load, q.win, q.requests, q.p50, q.p99
-  FROM q LEFT JOIN owners o ON q.host = o.host AND q.device = o.device),
+  SELECT o.peers, q.host, q.device, q.what, q.load, q.win, q.requests, q.p50, q.p99
+  FROM q JOIN owners o ON q.host = o.host AND q.device = o.device),
 r AS (
   SELECT peers, host, device, what, load, win, requests, p50, p99,
     ROW_NUMBER() OVER (PARTITION BY peers, what, load, win ORDER BY p50, host, device) AS rn50,

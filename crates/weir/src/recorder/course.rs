@@ -118,6 +118,8 @@ pub(super) struct Course<'a> {
     started_ms: i64,
     pub(super) cpu_ns: u64,
     pub(super) events: Vec<Event>,
+    /// Closed segments when facts were said last.
+    said_facts_at: u64,
 }
 
 impl<'a> Course<'a> {
@@ -152,18 +154,24 @@ impl<'a> Course<'a> {
             started_ms: now_ms,
             cpu_ns: own_cpu_ns().unwrap_or(0),
             events: Vec::new(),
+            said_facts_at: 0,
         };
-        let detail = serde_json::json!({
-            "weir_version": env!("CARGO_PKG_VERSION"),
-            "interval_ms": settings.interval.0 / 1_000_000,
-            "kernel": host.kernel(),
-            "machine": host.machine_mark(),
-            "devices": *course.makes,
-            "not_seen": course.programs.remarks(),
-            "knobs": course.knobs,
-        });
+        let mut detail = course.facts();
+        detail["interval_ms"] = (settings.interval.0 / 1_000_000).into();
+        detail["not_seen"] = course.programs.remarks().into();
         course.note("start", detail.to_string());
         course
+    }
+
+    /// What is so on this machine.
+    fn facts(&self) -> serde_json::Value {
+        serde_json::json!({
+            "weir_version": env!("CARGO_PKG_VERSION"),
+            "kernel": self.host.kernel(),
+            "machine": self.host.machine_mark(),
+            "devices": *self.makes,
+            "knobs": self.knobs,
+        })
     }
 
     pub(super) fn note(&mut self, kind: &str, detail: String) {
@@ -199,6 +207,7 @@ impl<'a> Course<'a> {
                     say_not_seen_ns = now.boot_ns + SAY_NOT_SEEN_NS;
                 }
                 self.say_no_room();
+                self.say_facts(recorded.segments());
                 let interval = self.interval(now, recorded);
                 recorded.write(interval);
                 self.publish(recorded);
@@ -275,6 +284,15 @@ impl<'a> Course<'a> {
         let remarks = self.programs.remarks();
         if !remarks.is_empty() {
             self.note("not_seen", serde_json::json!({ "not_seen": remarks }).to_string());
+        }
+    }
+
+    /// Repeats the facts in each segment: the one with the start goes some day, and an export may begin after it.
+    fn say_facts(&mut self, segments: u64) {
+        if segments != self.said_facts_at {
+            self.said_facts_at = segments;
+            let detail = self.facts();
+            self.note("facts", detail.to_string());
         }
     }
 

@@ -186,6 +186,11 @@ impl Recorded {
         self.account.written.load(Ordering::Relaxed)
     }
 
+    /// Segments that were closed.
+    pub fn segments(&self) -> u64 {
+        self.account.segments.load(Ordering::Relaxed)
+    }
+
     /// Waits until all is written, but not for ever; whether all is.
     pub fn end(&mut self) -> bool {
         drop(self.sender.take());

@@ -176,6 +176,33 @@ fn check_rows(bench: &Bench, device: &str) {
     assert_eq!((count("start"), count("end")), (2, 1), "{events:?}");
 }
 
+/// The segment with the start goes some day, and an export may begin after it.
+#[test]
+fn each_segment_says_what_is_so_on_the_machine() {
+    let bench = Bench::new();
+    let mut running = bench.started(&["--segment", "1s"], 4);
+    let of = |kind: &str| -> Vec<Value> {
+        let events = bench.run(&["recorder", "export", "events", "--since", "1h"]).stdout;
+        let rows = events.lines().map(|line| line.splitn(8, ',').collect::<Vec<_>>());
+        let detail = |row: Vec<&str>| row[7].trim_matches('"').replace("\"\"", "\"");
+        let meant = rows.filter(|row| row[1] == kind);
+        meant.map(|row| serde_json::from_str(&detail(row)).unwrap()).collect()
+    };
+    let patience = Instant::now() + Duration::from_secs(60);
+    while of("facts").is_empty() {
+        assert!(!running.has_ended() && Instant::now() < patience, "{:?}", running.finish());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    running.signal("TERM");
+    running.finish();
+    let (starts, facts) = (of("start"), of("facts"));
+    assert_eq!(starts.len(), 1, "no restart: {starts:?}");
+    for key in ["kernel", "machine", "devices", "weir_version"] {
+        assert_eq!(starts[0][key], facts[0][key], "{key}");
+    }
+    assert!(facts[0]["knobs"].as_object().unwrap().contains_key("vm.swappiness"), "{}", facts[0]);
+}
+
 /// The page of metrics at a socket.
 fn scraped(socket: &Path) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();

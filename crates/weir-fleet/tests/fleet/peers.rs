@@ -1,0 +1,124 @@
+//! Who is compared with whom: a device with others of its model, a host by the device that serves its syncs, and nobody by guess.
+
+use serde_json::json;
+use weir_archive::tables::{Event, Stage as Recorded};
+use weir_store::tables::{Fact, Stage, Sync};
+
+use crate::engines::put;
+use crate::tables::{BEGIN_S, Fleet};
+
+const HOSTS: usize = 20;
+const HOURS: i64 = 72;
+
+/// How much longer all of a host's requests take: six hosts of twenty have disks that turn.
+fn slower(host: usize) -> i64 {
+    if host < 14 { 1 } else { 50 }
+}
+
+/// Hosts whose data lies on sdb, all healthy, with these facts of device, name and value.
+fn fleet(facts: impl Fn(usize) -> Vec<[&'static str; 3]>) -> Fleet {
+    let fleet = Fleet::new();
+    let (mut stages, mut syncs, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    for n in 0..HOSTS {
+        let host = format!("db{n:02}");
+        for [device, name, value] in facts(n) {
+            let [device, name, value] = [device, name, value].map(String::from);
+            all.push(Fact { host: host.clone(), ts: BEGIN_S, device, name, value });
+        }
+        for ts in (0..HOURS).map(|hour| BEGIN_S + 3_600 * hour) {
+            for (class, stage) in
+                [("write", "g2d"), ("write", "d2c"), ("write", "g2c"), ("sync_write", "g2c")]
+            {
+                stages.push(Stage {
+                    host: host.clone(),
+                    ts,
+                    device: "sdb".into(),
+                    class: class.into(),
+                    stage: stage.into(),
+                    load: 64,
+                    bucket_low_ns: 65_536 * slower(n),
+                    n: 5_000,
+                });
+            }
+            // What the system writes to its own disk.
+            stages.push(Stage {
+                device: "sda".into(),
+                bucket_low_ns: 65_536,
+                n: 7,
+                ..stages[stages.len() - 1].clone()
+            });
+            let (unit, bucket_low_ns) = (String::new(), 80_000 * slower(n));
+            syncs.push(Sync { host: host.clone(), ts, unit, load: 64, bucket_low_ns, n: 5_000 });
+        }
+    }
+    put(&fleet, &stages, |row| (row.host.clone(), row.ts));
+    put(&fleet, &syncs, |row| (row.host.clone(), row.ts));
+    put(&fleet, &all, |row| (row.host.clone(), row.ts));
+    fleet
+}
+
+fn model(host: usize) -> &'static str {
+    if slower(host) == 1 { "SAMSUNG" } else { "HD-D4" }
+}
+
+#[test]
+fn a_device_of_an_unknown_model_is_not_judged() {
+    // A scheduler that somebody changed says nothing of the device.
+    for known in [vec![], vec![["sda", "scheduler", "none"], ["sdb", "scheduler", "none"]]] {
+        let fleet = fleet(|_| known.clone());
+        let not_judged = "; 40 devices not judged: model not known";
+        fleet.run(&["show", "slow"]).says(0, &["no device is slow", not_judged]);
+        fleet.run(&["show", "slow", "--json"]).says(0, &["\"not_judged\": 40"]);
+        fleet.run(&["show", "capacity"]).says(0, &[not_judged]);
+        fleet.run(&["show", "drift"]).says(0, &["0 facts differ"]);
+    }
+    // Where all is known of a host, a device without a model is one.
+    let fleet =
+        fleet(|_| vec![["", "kernel", "6.12"], ["sda", "scheduler", "none"], ["sdb", "scheduler", "none"]]);
+    let ran = fleet.run(&["show", "slow"]);
+    ran.says(1, &["6 devices are slow", "db19"]);
+    assert!(!ran.out.contains("not judged"), "{}", ran.out);
+}
+
+#[test]
+fn hosts_are_compared_by_the_device_that_serves_their_syncs() {
+    let with = |first: [&'static str; 3]| {
+        fleet(move |n| {
+            let boot = [["", "kernel", "6.12"], ["sda", "model", "INTEL"], ["sdb", "model", model(n)]];
+            let schedulers = ["sda", "sdb"].map(|device| [device, "scheduler", "none"]);
+            [&boot[..], &schedulers[..], &[first][..]].concat()
+        })
+    };
+    for first in [["sda", "firmware", "1"], ["loop0", "scheduler", "none"]] {
+        let fleet = with(first);
+        let ran = fleet.run(&["show", "slow"]);
+        ran.says(0, &["no device is slow"]);
+        assert!(!ran.out.contains("not judged"), "{}", ran.out);
+    }
+}
+
+/// An export begins after the recorder's start, whose segment may even be gone.
+#[test]
+fn facts_that_a_recorder_repeats_are_taken_and_kept_once() {
+    let fleet = Fleet::new();
+    let said = |hour: i64, firmware: &str, machine: &str| {
+        let detail = json!({"machine": machine, "kernel": "6.12", "knobs": {"sda/scheduler": "none"},
+            "devices": {"sda": {"model": "NV-A1", "firmware": firmware}}});
+        let ts_ms = 1000 * (BEGIN_S + 3_600 * hour);
+        Event { ts_ms, kind: "facts".into(), detail: detail.to_string(), ..Event::default() }
+    };
+    for (hour, firmware) in [(0, "1.0"), (1, "1.0"), (2, "1.0"), (3, "2.0")] {
+        fleet.segment("db1", hour, &[said(hour, firmware, "aaaaaa01")]);
+        if hour != 1 {
+            fleet.import("db1").says(0, &[]);
+        }
+    }
+    let of = |name: &str| fleet.ask(&format!("SELECT value FROM facts WHERE name = '{name}' ORDER BY ts"));
+    let value = |value: &str| json!({ "value": value });
+    assert_eq!((of("model"), of("firmware")), (vec![value("NV-A1")], vec![value("1.0"), value("2.0")]));
+    // Another machine of that name is known by them, too.
+    fleet.segment("other", 0, &[said(0, "1.0", "bbbbbb02")]);
+    fleet.segment("other", 0, &[Recorded { ts_ms: 1000 * BEGIN_S, count: 1, ..Recorded::default() }]);
+    fleet.run(&["import", "--host", "db1", fleet.path("other").to_str().unwrap()]).says(0, &[]);
+    assert_eq!(fleet.ask("SELECT host FROM stages"), [json!({"host": "db1~bbbbbb"})]);
+}
