@@ -14,6 +14,10 @@ use weir_core::stop::Stop;
 /// reach it beside weir; heard twice, the signal would end some commands at once, weir's own too.
 const UNHEARD: Duration = Duration::from_secs(5);
 
+/// A signal so soon after the first repeats it. GNU timeout sends its signal to its command, and then to their group, so that the command
+/// gets it twice. Nobody presses Ctrl-C twice so fast.
+const TWICE: Duration = Duration::from_millis(200);
+
 /// A signal of which a command beside weir may not have heard.
 #[derive(Debug, Default)]
 pub struct Unheard(Option<Instant>);
@@ -41,7 +45,7 @@ pub fn received() -> Option<u8> {
     Some(FIRST.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
 }
 
-/// A stop request that the signals raise. A second one ends the process at once.
+/// A stop request that the signals raise. A later one, after 200 ms, ends the process at once.
 ///
 /// # Errors
 /// Where signals cannot be handled, or no thread can be started.
@@ -59,7 +63,12 @@ pub fn raise_on_signals(stop: &Stop) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let raised = stop.clone();
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
+        let mut first = None::<Instant>;
         for signal in signals.forever() {
+            if first.is_some_and(|first| first.elapsed() < TWICE) {
+                continue;
+            }
+            first.get_or_insert_with(Instant::now);
             if raised.requested().is_some() {
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }

@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::weir::{Weir, files_under, latency};
 
@@ -49,6 +51,41 @@ fn signals_end_a_run_in_order() {
         assert!(ages[0].as_u64().is_some_and(|ns| ns > 0), "SIG{signal}: the flood is older, got {ages}");
         assert!(ended.stdout.contains("IOPS"), "SIG{signal}: no report: {}", ended.stdout);
     }
+}
+
+/// `timeout 60 weir …`: GNU timeout sends its signal to weir, and then to the group, in which weir is. SIGTERM twice may come as one.
+#[test]
+fn a_signal_that_comes_twice_at_once_ends_a_run_in_order() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let arguments = [&RUN[..], &["randread"]].concat();
+    let mut run = weir.start(folder.path(), &arguments, |activity| activity.read > 4 * SIZE_BYTES);
+    run.signals(&["TERM", "TERM", "HUP"]);
+    let ended = run.finish();
+    assert!([129, 143].contains(&ended.code) && ended.stdout.contains("IOPS"), "{ended:?}");
+    assert_eq!(files_under(folder.path()), Vec::<std::path::PathBuf>::new());
+    assert_eq!(weir.records().len(), 1);
+}
+
+/// An event that waits for a pipe to which nobody writes keeps weir for a minute after the first signal.
+#[test]
+fn a_later_signal_ends_weir_at_once() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    assert!(Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap().success());
+    let waits = "function event() io.open('here', 'w'):close() io.open('pipe'):read() end";
+    fs::write(folder.path().join("waits.lua"), waits).unwrap();
+    let here = folder.path().join("here");
+    let line = ["sysbench", "./waits.lua", "--time=0", "run"];
+    let mut running = weir.start(folder.path(), &line, |_| here.exists());
+    let (begun, pause) = (Instant::now(), Duration::from_millis(300));
+    running.signal("TERM");
+    std::thread::sleep(pause);
+    assert!(!running.has_ended(), "{:?}", running.finish());
+    while !running.has_ended() {
+        assert!(begun.elapsed() < Duration::from_secs(50), "it does not end");
+        running.signal("TERM");
+        std::thread::sleep(pause);
+    }
+    assert_eq!(running.finish().code, 143);
 }
 
 #[test]

@@ -159,6 +159,13 @@ impl Running {
         kill(name, &self.child.id().to_string());
     }
 
+    /// Sends several, one right after the other.
+    pub fn signals(&self, names: &[&str]) {
+        let process = self.child.id();
+        let line: Vec<String> = names.iter().map(|name| format!("kill -{name} {process}")).collect();
+        assert!(Command::new("sh").arg("-c").arg(line.join(" && ")).status().unwrap().success());
+    }
+
     /// Sends one to every process of its group, which it has to lead, as a terminal does.
     pub fn signal_group(&self, name: &str) {
         kill(name, &format!("-{}", self.child.id()));
