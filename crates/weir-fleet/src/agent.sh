@@ -25,7 +25,9 @@ stop() {
     n=$((n + 1))
   done
   if [ ! -e "$d/ended" ]; then
-    [ -z "$p" ] || { kill -KILL "-$p" 2>/dev/null; kill -KILL "$p" 2>/dev/null; }
+    for p in "-$(cat "$d/group" 2>/dev/null)" "$p"; do
+      case $p in *[0-9]*) kill -KILL "$p" 2>/dev/null ;; esac
+    done
   fi
   wait "$job" 2>/dev/null
   job=
@@ -72,13 +74,14 @@ done
 say "ready $(uname -m) $(id -u)"
 
 run() {
-  rm -rf "$d/ended" "$d/pid" "$d/store" "$d/files"
+  rm -rf "$d/ended" "$d/pid" "$d/group" "$d/store" "$d/files"
   mkdir "$d/files"
   say "begun $(date +%s.%N)"
   (
     trap - EXIT HUP INT TERM PIPE
-    WEIR_STORE=$d/store timeout -k 15 "$most" "$d/weir" "$@" </dev/null >"$d/out" 2>"$d/err" &
-    echo $! >"$d/pid"
+    # The number is weir's own: GNU timeout passes a signal on to weir and then to its group, in which weir is.
+    WEIR_STORE=$d/store timeout -k 15 "$most" sh -c "echo \$\$ >\"\$0/pid\" && exec \"\$0/weir\" \"\$@\"" "$d" "$@" </dev/null >"$d/out" 2>"$d/err" &
+    echo $! >"$d/group"
     wait $!
     code=$?
     : >"$d/ended"

@@ -44,6 +44,8 @@ fn weir_is_asked_once_and_may_take_its_time() {
         .says(3, &["timed out: not in time (running)"]);
     let terms = std::fs::read_to_string(hosts.path("db1/terms")).unwrap();
     assert_eq!((terms.as_str(), hosts.has("db1", "ended")), ("term\n", true));
+    // GNU timeout would pass the signal on twice.
+    assert!(hosts.has("db1", "known"), "the signal went to another process than weir");
     assert!(hosts.left().is_empty());
 }
 
