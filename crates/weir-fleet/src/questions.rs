@@ -34,9 +34,8 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
     }
     let mut answer = answer(question, &mut asker, &with)?;
     let not_judged = not_judged(question, &mut asker, &with)?;
-    if let Some(count @ 1..) = not_judged {
-        let devices = if count == 1 { "device" } else { "devices" };
-        answer.sentence.push_str(&format!("; {count} {devices} not judged: model not known"));
+    if let Some(who) = not_judged.as_ref().and_then(|not| counted(not.devices, not.hosts)) {
+        answer.sentence.push_str(&format!("; {who} not judged: model not known"));
     }
     if let Some(path) = &asking.html {
         let drawn = html::fleet(&drawn(question, &mut asker, &with, &answer, results.root())?);
@@ -47,8 +46,8 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
             "schema": format!("weir.fleet.{}/1", question.name()),
             "from_s": with.from_s, "until_s": with.until_s, "rows": answer.rows,
         });
-        if let Some(count) = not_judged {
-            whole["not_judged"] = count.into();
+        if let Some(not_judged) = not_judged {
+            whole["not_judged"] = json!(not_judged);
         }
         json(&whole)?
     } else {
@@ -81,17 +80,21 @@ fn divide(with: &mut Parameters, at: &str, period: &Period) -> anyhow::Result<()
     ))
 }
 
-/// How many devices are compared with none, where devices are compared with others of their model.
-fn not_judged(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::Result<Option<i64>> {
-    #[derive(Deserialize)]
-    struct Count {
-        devices: i64,
-    }
+/// How many are compared with none.
+#[derive(Debug, Serialize, Deserialize)]
+struct NotJudged {
+    devices: usize,
+    hosts: usize,
+}
+
+/// Those of a question that compares devices with others of their model. Only one of them compares hosts likewise.
+fn not_judged(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::Result<Option<NotJudged>> {
     if !matches!(question, Question::Slow | Question::Drift | Question::Capacity) {
         return Ok(None);
     }
-    let counted = asker.rows::<Count>(Question::Unjudged, with)?;
-    Ok(counted.first().map(|row| row.devices))
+    let all = asker.rows::<NotJudged>(Question::Unjudged, with)?.into_iter().next();
+    let of_devices = |all: NotJudged| NotJudged { hosts: 0, ..all };
+    Ok(if question == Question::Slow { all } else { all.map(of_devices) })
 }
 
 /// The page of an answer: what it rests on is asked for, too.
@@ -181,19 +184,21 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
 
 /// `2 devices and 1 host are slow at equal load`.
 fn slow_sentence(devices: usize, hosts: usize) -> String {
-    let counted = |count: usize, one: &str| match count {
+    let who = counted(devices, hosts).unwrap_or_else(|| "no device".to_string());
+    let verb = if devices + hosts > 1 { "are" } else { "is" };
+    format!("{who} {verb} slow at equal load")
+}
+
+/// `2 devices and 1 host`; none of nobody.
+fn counted(devices: usize, hosts: usize) -> Option<String> {
+    let one_kind = |(count, one): (usize, &str)| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
         n => Some(format!("{n} {one}s")),
     };
-    let who: Vec<String> =
-        [counted(devices, "device"), counted(hosts, "host")].into_iter().flatten().collect();
-    let (who, verb) = match devices + hosts {
-        0 => ("no device".to_string(), "is"),
-        1 => (who.concat(), "is"),
-        _ => (who.join(" and "), "are"),
-    };
-    format!("{who} {verb} slow at equal load")
+    let kinds: Vec<String> =
+        [(devices, "device"), (hosts, "host")].into_iter().filter_map(one_kind).collect();
+    (!kinds.is_empty()).then(|| kinds.join(" and "))
 }
 
 fn ns(ns: f64) -> String {

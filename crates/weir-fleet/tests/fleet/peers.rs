@@ -66,10 +66,10 @@ fn a_device_of_an_unknown_model_is_not_judged() {
     // A scheduler that somebody changed says nothing of the device.
     for known in [vec![], vec![["sda", "scheduler", "none"], ["sdb", "scheduler", "none"]]] {
         let fleet = fleet(|_| known.clone());
-        let not_judged = "; 40 devices not judged: model not known";
+        let not_judged = "; 40 devices and 20 hosts not judged: model not known";
         fleet.run(&["show", "slow"]).says(0, &["no device is slow", not_judged]);
-        fleet.run(&["show", "slow", "--json"]).says(0, &["\"not_judged\": 40"]);
-        fleet.run(&["show", "capacity"]).says(0, &[not_judged]);
+        fleet.run(&["show", "slow", "--json"]).says(0, &["\"devices\": 40", "\"hosts\": 20"]);
+        fleet.run(&["show", "capacity"]).says(0, &["; 40 devices not judged: model not known"]);
         fleet.run(&["show", "drift"]).says(0, &["0 facts differ"]);
     }
     // Where all is known of a host, a device without a model is one.
@@ -95,6 +95,23 @@ fn hosts_are_compared_by_the_device_that_serves_their_syncs() {
         ran.says(0, &["no device is slow"]);
         assert!(!ran.out.contains("not judged"), "{}", ran.out);
     }
+}
+
+/// What a record tells is of one stack of devices. The disk that serves nearly all syncs is another.
+#[test]
+fn hosts_are_not_compared_by_a_device_that_serves_few_of_their_syncs() {
+    let fleet =
+        fleet(|_| vec![["", "kernel", "6.12"], ["sda", "model", "INTEL"], ["sda", "scheduler", "none"]]);
+    let words = ["no device is slow", "; 20 devices and 20 hosts not judged: model not known"];
+    fleet.run(&["show", "slow"]).says(0, &words);
+}
+
+#[test]
+fn hosts_of_which_syncs_alone_are_known_are_counted() {
+    let fleet = Fleet::new();
+    let of = |n: i64| Sync { host: format!("db{n}"), ts: BEGIN_S, n: 9, ..Sync::default() };
+    put(&fleet, &(0..3).map(of).collect::<Vec<_>>(), |row| (row.host.clone(), row.ts));
+    fleet.run(&["show", "slow"]).says(0, &["; 3 hosts not judged: model not known"]);
 }
 
 /// An export begins after the recorder's start, whose segment may even be gone.

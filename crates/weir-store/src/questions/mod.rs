@@ -20,7 +20,7 @@ pub enum Question {
     Windows,
     /// The 99th percentile at each load beside that of peers, likewise.
     Loads,
-    /// How many devices are compared with none, since their models are not known.
+    /// How many devices and hosts are compared with none, since models are not known.
     Unjudged,
 }
 

@@ -1,9 +1,11 @@
--- How many devices have no peers, since their models are not known: those with requests, and those with facts of hosts of which not
--- all is known.
+-- How many devices and hosts have no peers, since models are not known: those with requests or syncs, and devices with facts of hosts
+-- of which no kernel is known.
 WITH
 {owners}
 seen AS (
   SELECT host, device FROM stages WHERE ts >= {t0} AND ts < {t1} GROUP BY host, device
+  UNION ALL
+  SELECT host, '' AS device FROM syncs WHERE ts >= {t0} AND ts < {t1} GROUP BY host
   UNION ALL
   SELECT f.host, f.device
   FROM facts f LEFT JOIN described k ON f.host = k.host
@@ -11,6 +13,6 @@ seen AS (
   GROUP BY f.host, f.device),
 u AS (
   SELECT host, device FROM seen GROUP BY host, device)
-SELECT COUNT(*) AS devices
-FROM u s LEFT JOIN devices d ON s.host = d.host AND s.device = d.device
-WHERE d.host IS NULL
+SELECT COUNT(CASE WHEN u.device <> '' THEN 1 END) AS devices, COUNT(CASE WHEN u.device = '' THEN 1 END) AS hosts
+FROM u LEFT JOIN owners o ON u.host = o.host AND u.device = o.device
+WHERE o.host IS NULL
