@@ -272,7 +272,7 @@ fn worked(
             let pulled =
                 kept.and_then(|()| session.pull(&mut |name| shelf.place(name), Instant::now() + COPY));
             report.files = shelf.files();
-            if let Err(failure) = pulled {
+            if let Err(failure) = pulled.and(ended.cut.map_or(Ok(()), Err)) {
                 report.fail(failure);
             }
         }

@@ -218,7 +218,7 @@ fn changed(
     // Somebody there may have changed something meanwhile.
     nothing_in_force(session)?;
     *made = Made::Perhaps;
-    let ended = session.run(&turn.plan.arguments, Instant::now() + SHORT)?;
+    let ended = session.run(&turn.plan.arguments, Instant::now() + SHORT)?.whole()?;
     if ended.code != 0 {
         // Killed, or without anybody to print to, it may have left the change in force: the end asks the journal.
         if ended.code == REFUSED {
@@ -270,7 +270,7 @@ fn nothing_in_force(session: &mut Session) -> Result<(), Failure> {
 fn probed(session: &mut Session, rules: &Rules) -> Result<Vec<Commits>, Failure> {
     let mut all = Vec::new();
     for _ in 0..PROBES {
-        let ended = session.run(&rules.probing(), Instant::now() + 4 * rules.probe_time + GRACE)?;
+        let ended = session.run(&rules.probing(), Instant::now() + 4 * rules.probe_time + GRACE)?.whole()?;
         let commits = figures::read(&ended.out).commits.filter(|_| ended.code == 0);
         let why = || error_in(&ended.err).unwrap_or_else(|| format!("exit code {}", ended.code));
         all.push(commits.ok_or_else(|| Failure::Failed(format!("the probe failed: {}", why())))?);
@@ -281,7 +281,7 @@ fn probed(session: &mut Session, rules: &Rules) -> Result<Vec<Commits>, Failure>
 /// Runs weir; what it printed.
 fn weir(session: &mut Session, words: &[&str]) -> Result<String, Failure> {
     let arguments: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-    let ended = session.run(&arguments, Instant::now() + SHORT)?;
+    let ended = session.run(&arguments, Instant::now() + SHORT)?.whole()?;
     match ended.code {
         0 => Ok(ended.out),
         code => Err(Failure::Failed(error_in(&ended.err).unwrap_or_else(|| format!("exit code {code}")))),

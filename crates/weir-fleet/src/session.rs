@@ -57,8 +57,17 @@ pub struct Ended {
     pub began_ns: Option<i64>,
     /// Its standard output.
     pub out: String,
-    /// The end of its standard error.
+    /// Its standard error.
     pub err: String,
+    /// Where one of the two is longer than is pulled: it is empty here, and the host has failed.
+    pub cut: Option<Failure>,
+}
+
+impl Ended {
+    /// Only what has all that weir printed: what is missing may be what matters.
+    pub fn whole(mut self) -> Result<Ended, Failure> {
+        self.cut.take().map_or(Ok(self), Err)
+    }
 }
 
 /// A host that answers.
@@ -176,9 +185,10 @@ impl Session {
         let code = done.strip_prefix("done ").and_then(|code| code.trim().parse().ok());
         let code =
             code.ok_or_else(|| Failure::Failed(format!("an answer that means nothing: {}", short(&done))))?;
-        let out = self.text("out")?;
-        let err = self.text("err")?;
-        Ok(Ended { code, began_ns, out, err })
+        let mut cut = None;
+        let out = self.text("out", &mut cut)?;
+        let err = self.text("err", &mut cut)?;
+        Ok(Ended { code, began_ns, out, err, cut })
     }
 
     /// Ends a run that is not to go on, so that weir restores and removes what it has there.
@@ -191,8 +201,8 @@ impl Session {
         self.lost(gone, "running")
     }
 
-    /// One of the two streams that weir printed, which the host sends as one file of its name.
-    fn text(&mut self, which: &str) -> Result<String, Failure> {
+    /// One of the two streams that weir printed, which the host sends as one file of its name; empty where not all of it comes.
+    fn text(&mut self, which: &str, not_all: &mut Option<Failure>) -> Result<String, Failure> {
         let until = Instant::now() + 2 * SHORT;
         let sent = self.channel.send(format!("text {which}\n").as_bytes(), until);
         sent.map_err(|gone| self.lost(gone, "answering"))?;
@@ -208,7 +218,8 @@ impl Session {
         })?;
         if let Some((_, size)) = cut {
             let stream = if which == "out" { "output" } else { "error" };
-            return Err(too_long(&format!("its standard {stream}"), size));
+            not_all.get_or_insert(too_long(&format!("its standard {stream}"), size));
+            return Ok(String::new());
         }
         let text =
             text.ok_or_else(|| Failure::Failed(format!("an answer that means nothing: no file {which}")))?;
