@@ -135,9 +135,9 @@ impl Guard {
         self.aside = aside;
     }
 
-    /// Whether the device is flooded, and so every other one that stands on the same disk is disturbed.
-    pub fn floods(&self, at_ns: u64) -> bool {
-        self.presence.floods(at_ns, &self.parameters)
+    /// Whether the device is known to be flooded, and so every other one that stands on the same disk is disturbed.
+    pub fn floods_others(&self, at_ns: u64) -> bool {
+        self.presence.floods_others(at_ns, &self.parameters)
     }
 
     /// Another device that stands on the same disk is flooded from now on, or no longer: what syncs do meanwhile is not what they do

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Parameters, Sample, SensorSource};
+use crate::{Bulk, Parameters, Sample, SensorSource};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Looks in which one look's single sync is not yet worth a limit.
@@ -26,6 +26,8 @@ pub(super) struct Presence {
     pause_ns: f64,
     protected: bool,
     last_bulk_ns: Option<u64>,
+    /// The same where somebody said that they write to this very device.
+    told_bulk_ns: Option<u64>,
     /// Since when bulk writers write without a pause that counts.
     bulk_since_ns: u64,
     /// Time, bytes of bulk writers, inflow and syncs of the last looks.
@@ -104,18 +106,28 @@ impl Presence {
                 self.bulk_since_ns = sample.at_ns;
             }
             self.last_bulk_ns = Some(sample.at_ns);
+            if is_held_back(&sample.bulk) || self.is_told(sample.at_ns) {
+                self.told_bulk_ns = Some(sample.at_ns);
+            }
         }
         self.watch_quiet(sample, parameters);
+        // What a flood left is a flood until it is written.
+        if self.drains && self.floods_others(sample.at_ns, parameters) {
+            self.told_bulk_ns = Some(sample.at_ns);
+        }
+    }
+
+    /// Whether it is known who writes: writers are asked for less often than looks are taken.
+    fn is_told(&self, now_ns: u64) -> bool {
+        self.told_ns.is_some_and(|at| now_ns - at < SECOND_NS)
     }
 
     fn bulk_writes(&self, sample: &Sample, parameters: &Parameters, best: f64) -> bool {
-        let bulk = &sample.bulk;
-        if bulk.held_back > 0 || bulk.held_back_ns > 0 {
+        if is_held_back(&sample.bulk) {
             return true;
         }
         let least = (parameters.slack_bytes as f64).max(best * parameters.bulk_share);
-        // Writers are asked for less often than looks are taken: who was told of them lately is told.
-        if self.told_ns.is_some_and(|at| sample.at_ns - at < SECOND_NS) {
+        if self.is_told(sample.at_ns) {
             let sum = self.inflow(LOOKS_TOLD);
             return sum.bulk as f64 / sum.seconds() > least;
         }
@@ -144,7 +156,8 @@ impl Presence {
         self.drains = sample.flow.writeback_bytes >= SLACKS * parameters.slack_bytes;
         let quiet = steady
             && !self.is_disturbed
-            && !self.floods(sample.at_ns, parameters)
+            && !self.bulk_active(sample.at_ns, parameters)
+            && !self.drains
             && sample.syncs.held_back == 0;
         if !quiet {
             self.quiet_since_ns = None;
@@ -180,9 +193,10 @@ impl Presence {
         self.last_bulk_ns.is_some_and(|at| now_ns - at < parameters.bulk_idle_after_ns)
     }
 
-    /// Whether bulk writers write, or what they wrote is still under way.
-    pub fn floods(&self, now_ns: u64, parameters: &Parameters) -> bool {
-        self.bulk_active(now_ns, parameters) || self.drains
+    /// Whether bulk writers are known to write to this device, or what they wrote is still under way. What nobody accounts for does not
+    /// count: a disk's counters have all that is written through the devices that are mapped over it.
+    pub fn floods_others(&self, now_ns: u64, parameters: &Parameters) -> bool {
+        self.told_bulk_ns.is_some_and(|at| now_ns - at < parameters.bulk_idle_after_ns)
     }
 
     /// Whether another device is flooded that stands on the same disk.
@@ -211,10 +225,14 @@ impl Presence {
     }
 }
 
+fn is_held_back(bulk: &Bulk) -> bool {
+    bulk.held_back > 0 || bulk.held_back_ns > 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bulk, DeviceFlow, Limits, Sensor, Syncs};
+    use crate::{DeviceFlow, Limits, Sensor, Syncs};
     use weir_core::stats::CoarseHistogram;
     use weir_core::target::DeviceNumber;
 
@@ -251,5 +269,36 @@ mod tests {
             presence.push(&look(number, 10, 60 << 20), &parameters, 0.0);
         }
         assert!(presence.bulk_active(202 * SECOND_NS / 10, &parameters), "a flood is seen in a few looks");
+    }
+
+    /// The disk under a volume has the writes of that one in its counters, and nobody who writes to itself.
+    #[test]
+    fn only_a_flood_of_which_the_writers_are_known_disturbs_others() {
+        let (parameters, mut presence) = (Parameters::default(), Presence::default());
+        let mut number = 0;
+        let mut push = |bulk: &Bulk, writeback_bytes, looks| {
+            for _ in 0..looks {
+                number += 1;
+                let mut sample = Sample { syncs: Syncs::default(), ..look(number, 0, 20 << 20) };
+                (sample.bulk, sample.flow.writeback_bytes) = (bulk.clone(), writeback_bytes);
+                presence.push(&sample, &parameters, 0.0);
+            }
+            let at_ns = number * SECOND_NS / 10;
+            (presence.bulk_active(at_ns, &parameters), presence.floods_others(at_ns, &parameters))
+        };
+        let drains = SLACKS * parameters.slack_bytes;
+        let (nobody, held_back) = (Bulk::default(), Bulk { held_back: 1, ..Bulk::default() });
+        let dirtied = |dirtied_bytes| Bulk { dirtied_bytes, ..Bulk::default() };
+        for (what, bulk, writeback_bytes, looks, expected) in [
+            ("nobody says who writes", &nobody, 0, 30, (true, false)),
+            ("nor who left what is under way", &nobody, drains, 30, (true, false)),
+            ("a bulk writer", &dirtied(20 << 20), 0, 5, (true, true)),
+            ("what it left", &nobody, drains, 60, (true, true)),
+            ("that is written", &nobody, 0, 20, (true, false)),
+            ("one who writes a little", &dirtied(1), 0, 20, (false, false)),
+            ("one who was throttled", &held_back, 0, 1, (true, true)),
+        ] {
+            assert_eq!(push(bulk, writeback_bytes, looks), expected, "{what}");
+        }
     }
 }

@@ -305,7 +305,7 @@ impl ControlLoop {
 
     /// A flood disturbs the syncs of every device on the same disk: what those do meanwhile is not what they do undisturbed.
     fn disturb_neighbours(&mut self, now_ns: u64, at_ms: u64) {
-        let floods: Vec<bool> = self.devices.iter().map(|device| device.floods(now_ns)).collect();
+        let floods: Vec<bool> = self.devices.iter().map(|device| device.floods_others(now_ns)).collect();
         for at in 0..self.devices.len() {
             let flooded = self.sampler.neighbours(at).iter().copied().find(|other| floods[*other]);
             if self.devices[at].disturb(flooded.is_some(), now_ns)

@@ -24,8 +24,8 @@ pub trait Law {
     /// Others hold the bulk writers from now on, or no longer.
     fn set_aside(&mut self, _aside: bool) {}
 
-    /// Whether the device is flooded.
-    fn floods(&self, _at_ns: u64) -> bool {
+    /// Whether the device is known to be flooded, which disturbs others on the same disk.
+    fn floods_others(&self, _at_ns: u64) -> bool {
         false
     }
 
@@ -51,8 +51,8 @@ impl Law for Guard {
         Guard::set_aside(self, aside);
     }
 
-    fn floods(&self, at_ns: u64) -> bool {
-        Guard::floods(self, at_ns)
+    fn floods_others(&self, at_ns: u64) -> bool {
+        Guard::floods_others(self, at_ns)
     }
 
     fn disturb(&mut self, is_disturbed: bool) {
@@ -143,9 +143,9 @@ impl GuardedDevice {
         }
     }
 
-    /// Whether it is flooded.
-    pub fn floods(&self, at_ns: u64) -> bool {
-        self.is_there && self.law.floods(at_ns)
+    /// Whether it is known to be flooded, which disturbs others on the same disk.
+    pub fn floods_others(&self, at_ns: u64) -> bool {
+        self.is_there && self.law.floods_others(at_ns)
     }
 
     /// Whether another device on the same disk is flooded; whether that is news.

@@ -104,7 +104,7 @@ impl Law for Scripted {
         self.0.borrow_mut().changed.push(of_cgroup);
     }
 
-    fn floods(&self, _at_ns: u64) -> bool {
+    fn floods_others(&self, _at_ns: u64) -> bool {
         self.0.borrow().floods
     }
 
