@@ -113,9 +113,14 @@ impl Hand {
     pub fn bands(&self, host: &Host, saved: &[Value], limits: &Limits) -> Result<Vec<Band>, HostError> {
         let most = limits.saved_bytes;
         Ok(match &self.actuator {
-            Actuator::Dirty => [limits.floor_bytes / 2, limits.floor_bytes]
-                .map(|floor| Band::of_bytes(marked(floor, self.page_bytes), most))
-                .to_vec(),
+            Actuator::Dirty => {
+                // A share of memory may sink below the floor, and takes that with it.
+                let floor = match saved {
+                    [_, Value::Ratio(_)] => limits.floor_bytes.min(self.least_bytes(host)?),
+                    _ => limits.floor_bytes,
+                };
+                [floor / 2, floor].map(|floor| Band::of_bytes(marked(floor, self.page_bytes), most)).to_vec()
+            }
             Actuator::Bdi(_) => {
                 let found = saved.last().and_then(Value::number).and_then(|ppm| u64::try_from(ppm).ok());
                 // The whole share is what was found, as a rule: it does not tell whose it is.

@@ -111,6 +111,12 @@ fn the_limit_never_exceeds_what_the_baseline_comes_to_now() {
     governor.threshold.set(None);
     let limits = governor.limits().unwrap();
     assert!(limits.floor_bytes <= limits.saved_bytes && pages(limits.saved_bytes) == 4, "{limits:?}");
+    // What is beneath the first floor is the guard's, too: whoever restores after a kill knows it by the journal.
+    written(governor.set(1).unwrap());
+    assert_eq!(pages(machine.get(DIRTY).parse().unwrap()), 4);
+    for (band, value) in governor.bands.iter().zip(&governor.in_force) {
+        assert!(band.has(value), "{band:?} {value}");
+    }
 }
 
 #[test]
