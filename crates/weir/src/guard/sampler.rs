@@ -94,11 +94,7 @@ impl Machine {
             Ok(Watched { block_device: block_device.clone(), flow: Some(host.flow(block_device.number)?) })
         };
         let watched: Vec<Watched> = block_devices.iter().map(watched).collect::<Result<_, HostError>>()?;
-        let devices = block_devices.iter().map(|block_device| sensor::Watched {
-            number: block_device.number,
-            file_systems: block_device.file_systems.clone(),
-            folder: folder(host, block_device),
-        });
+        let devices = block_devices.iter().map(|block_device| sensed(host, block_device));
         let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source };
         let senses = Senses::start(host, &options)?;
         let neighbours = neighbours(&watched);
@@ -130,8 +126,7 @@ impl Machine {
                 Some(_) => asks_mounts && watched.mounts_changed(host),
             };
             if has_moved {
-                let BlockDevice { number, file_systems, .. } = &watched.block_device;
-                self.senses.moved(at, *number, file_systems);
+                self.senses.moved(host, at, sensed(host, &watched.block_device));
                 self.neighbours = neighbours(&self.watched);
             }
         }
@@ -177,6 +172,15 @@ fn neighbours(watched: &[Watched]) -> Vec<Vec<usize>> {
         others.filter(shares).map(|(other, _)| other).collect()
     };
     watched.iter().enumerate().map(of).collect()
+}
+
+/// A device, as the sensor is to see it.
+fn sensed(host: &Host, block_device: &BlockDevice) -> sensor::Watched {
+    sensor::Watched {
+        number: block_device.number,
+        file_systems: block_device.file_systems.clone(),
+        folder: folder(host, block_device),
+    }
 }
 
 /// A folder on the device for a canary: the one that was named, or where this process may write to it.

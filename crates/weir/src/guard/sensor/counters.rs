@@ -24,11 +24,6 @@ impl Counters {
         Counters { host: host.clone(), number, before: None, ended_ns: 0, answered_ns: None }
     }
 
-    /// It has this number now.
-    pub fn moved(&mut self, number: DeviceNumber) {
-        (self.number, self.before) = (number, None);
-    }
-
     /// What happened since the sample before.
     pub fn sample(&mut self, now_ns: u64) -> Sight {
         let ticks = self.host.ticks(self.number).ok().flatten();

@@ -57,6 +57,7 @@ pub struct Sight {
 pub struct Senses {
     source: Source,
     devices: Vec<Watched>,
+    wants_canary: bool,
     remarks: Vec<String>,
 }
 
@@ -68,7 +69,8 @@ enum Source {
 
 enum Own {
     Canary(canary::Bird),
-    Counters(counters::Counters),
+    /// With why it is no canary, where one is wanted.
+    Counters(counters::Counters, Option<String>),
 }
 
 impl Senses {
@@ -79,34 +81,27 @@ impl Senses {
     pub fn start(host: &Host, options: &Options) -> anyhow::Result<Senses> {
         let mut remarks = Vec::new();
         let devices = options.devices.clone();
+        let wants_canary = options.source != Some(SensorSource::Diskstats);
         if matches!(options.source, None | Some(SensorSource::Syscalls)) {
             match kernel::Syscalls::start(&options.protect) {
                 Ok(syscalls) => {
-                    return Ok(Senses { source: Source::Kernel(Box::new(syscalls)), devices, remarks });
+                    let source = Source::Kernel(Box::new(syscalls));
+                    return Ok(Senses { source, devices, wants_canary, remarks });
                 }
                 Err(why) if options.source.is_some() => anyhow::bail!("cannot see system calls: {why}"),
                 Err(why) => remarks.push(without_kernel(&why, !options.protect.is_empty())),
             }
         }
-        let wants_canary = options.source != Some(SensorSource::Diskstats);
-        let mut own = Vec::new();
-        for device in &devices {
-            own.push(match device.folder.as_deref().filter(|_| wants_canary).map(canary::Bird::start) {
-                Some(Ok(bird)) => Own::Canary(bird),
-                Some(Err(error)) if options.source.is_some() => return Err(error.into()),
-                Some(Err(error)) => {
-                    remarks.push(without_canary(device.number, &error.to_string()));
-                    Own::Counters(counters::Counters::of(host, device.number))
-                }
-                None => {
-                    if wants_canary {
-                        remarks.push(without_canary(device.number, "it has no folder to write to"));
-                    }
-                    Own::Counters(counters::Counters::of(host, device.number))
-                }
-            });
+        let own: Vec<Own> = devices.iter().map(|device| Own::of(host, device, wants_canary)).collect();
+        for (device, own) in devices.iter().zip(&own) {
+            if let Own::Counters(_, Some(why)) = own
+                && options.source.is_some()
+                && device.folder.is_some()
+            {
+                anyhow::bail!("{why}");
+            }
         }
-        Ok(Senses { source: Source::Own(own), devices, remarks })
+        Ok(Senses { source: Source::Own(own), devices, wants_canary, remarks })
     }
 
     /// What happened since the sample before, in the order of the devices; `now_ns` is of CLOCK_MONOTONIC.
@@ -126,32 +121,50 @@ impl Senses {
     }
 
     /// A device that was away has come back, perhaps with another number, or has other file systems.
-    pub fn moved(&mut self, at: usize, number: DeviceNumber, file_systems: &[DeviceNumber]) {
-        if let Some(device) = self.devices.get_mut(at) {
-            (device.number, device.file_systems) = (number, file_systems.to_vec());
-        }
+    pub fn moved(&mut self, host: &Host, at: usize, device: Watched) {
+        let Some(before) = self.devices.get_mut(at) else { return };
+        let has_other_number = before.number != device.number;
+        *before = device;
         if let Source::Own(own) = &mut self.source
-            && let Some(Own::Counters(counters)) = own.get_mut(at)
+            // A canary sits on the file system of the device that was there before.
+            && (has_other_number || matches!(own[at], Own::Counters(..)))
         {
-            counters.moved(number);
+            own[at] = Own::of(host, before, self.wants_canary);
         }
     }
 
     /// What is lacking, and what is lost by it, in sentences.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = self.remarks.clone();
-        if let Source::Kernel(syscalls) = &self.source {
-            remarks.extend(syscalls.remark());
+        match &self.source {
+            Source::Kernel(syscalls) => remarks.extend(syscalls.remark()),
+            Source::Own(own) => {
+                let why = |(device, own): (&Watched, &Own)| match own {
+                    Own::Counters(_, Some(why)) => Some(without_canary(device.number, why)),
+                    _ => None,
+                };
+                remarks.extend(self.devices.iter().zip(own).filter_map(why));
+            }
         }
         remarks
     }
 }
 
 impl Own {
+    /// A canary where one is wanted and can be.
+    fn of(host: &Host, device: &Watched, wants_canary: bool) -> Own {
+        let counters = |why| Own::Counters(counters::Counters::of(host, device.number), why);
+        match device.folder.as_deref().filter(|_| wants_canary).map(canary::Bird::start) {
+            Some(Ok(bird)) => Own::Canary(bird),
+            Some(Err(error)) => counters(Some(error.to_string())),
+            None => counters(wants_canary.then(|| "it has no folder to write to".to_string())),
+        }
+    }
+
     fn sample(&mut self, now_ns: u64) -> Sight {
         match self {
             Own::Canary(bird) => bird.sample(now_ns),
-            Own::Counters(counters) => counters.sample(now_ns),
+            Own::Counters(counters, _) => counters.sample(now_ns),
         }
     }
 }
@@ -197,5 +210,41 @@ mod tests {
         assert_eq!(senses.remarks(), Vec::<String>::new(), "it was asked for");
         let said = without_kernel("weir lacks CAP_BPF", true);
         assert!(said.contains("CAP_BPF") && said.contains("--protect has no effect"), "{said}");
+    }
+
+    #[test]
+    fn a_canary_goes_to_the_file_system_that_is_guarded_by_now() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let watched = |minor, folder: Option<usize>| Watched {
+            number: DeviceNumber { major: 8, minor },
+            folder: folder.map(|at| folders[at].path().to_path_buf()),
+            ..Watched::default()
+        };
+        let host = Host::live();
+        let options = Options {
+            devices: vec![watched(0, Some(0))],
+            source: Some(SensorSource::Canary),
+            ..Options::default()
+        };
+        let mut senses = Senses::start(&host, &options).unwrap();
+        for (device, in_folders, source, lacks) in [
+            // Another file system of the same disk: nothing is begun anew that may have to wait.
+            (watched(0, Some(1)), [1, 0], SensorSource::Canary, false),
+            (watched(16, Some(1)), [0, 1], SensorSource::Canary, false),
+            (watched(32, None), [0, 0], SensorSource::Diskstats, true),
+            (watched(32, Some(0)), [1, 0], SensorSource::Canary, false),
+        ] {
+            senses.moved(&host, 0, device.clone());
+            let left = || folders.each_ref().map(|folder| std::fs::read_dir(folder.path()).unwrap().count());
+            // A canary whose sync is under way takes its folder away when that has ended.
+            for _ in 0..600 {
+                if left() != in_folders {
+                    std::thread::sleep(std::time::Duration::from_millis(50));
+                }
+            }
+            assert_eq!(left(), in_folders, "{device:?}");
+            assert_eq!(senses.sample(1)[0].sensor.source, source, "{device:?}");
+            assert_eq!(!senses.remarks().is_empty(), lacks, "{device:?}");
+        }
     }
 }
