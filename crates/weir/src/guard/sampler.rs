@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
 use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
 use weir_core::target::DeviceNumber;
 
@@ -183,19 +184,20 @@ fn sensed(host: &Host, block_device: &BlockDevice) -> sensor::Watched {
     }
 }
 
-/// A folder on the device for a canary: the one that was named, or where this process may write to it.
+/// A folder on the device for a canary: the one that was named, or another one, where this process may write.
 fn folder(host: &Host, block_device: &BlockDevice) -> Option<PathBuf> {
     let named = Path::new(&block_device.asked);
-    if named.is_dir() {
-        return Some(named.to_path_buf());
-    }
+    let named = named.is_dir().then(|| named.to_path_buf());
     let is_there = |mount: &String| {
         block_device::find(host, mount)
             .ok()
             .flatten()
             .is_some_and(|found| found.number == block_device.number)
     };
-    host.mounts_that_take_writes().into_iter().find(is_there).map(PathBuf::from)
+    let others = host.mounts_that_take_writes().into_iter().filter(is_there).map(PathBuf::from);
+    let takes_folders = |folder: &PathBuf| folder.is_dir() && access(folder, Access::WRITE_OK).is_ok();
+    // Where no folder will do, the one that was named says why.
+    named.clone().into_iter().chain(others).find(takes_folders).or(named)
 }
 
 impl Watched {

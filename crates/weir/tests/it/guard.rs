@@ -256,6 +256,26 @@ fn root_a_device_that_the_guard_may_not_write_to_is_guarded() {
     assert!(names.clone().any(|name| *name == bench.name()), "{:?}", names.collect::<Vec<_>>());
 }
 
+/// As the root disk is to the service, which may write to `/var/lib/weir` alone.
+#[test]
+fn root_a_canary_finds_a_folder_of_the_device_that_takes_writes() {
+    let needs = &["mkfs.ext4", "unshare"];
+    if !root_or_say("root_a_canary_finds_a_folder_of_the_device_that_takes_writes", needs) {
+        return;
+    }
+    let bench = Bench::on(LoopDevice::create(&["fs=ext4", "size=64M"]));
+    let mount = bench.device.mount().to_string_lossy().into_owned();
+    let script = "mkdir \"$0/state\" && mount --bind \"$0/state\" \"$0/state\" \
+                  && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", script, &mount];
+    let typed = "guard run --shadow --no-history --sensor canary --duration 1s --format json";
+    let run = ended(bench.wrapped(&wrapper, &format!("{typed} MNT")));
+    assert_eq!(run.code, 0, "{run:?}");
+    let state: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(state["devices"][0]["sensor"]["source"], "canary", "{run:?}");
+    assert_eq!(bench.device.mount().join("state").read_dir().unwrap().count(), 0);
+}
+
 #[test]
 fn root_alone_its_time_is_over() {
     let Some(bench) = Bench::new("root_alone_its_time_is_over") else { return };
