@@ -42,15 +42,24 @@ impl BlockDevice {
     }
 }
 
-/// Those that were named, or every device with a file system that is mounted for writing; each once.
+/// Those that were named, or every device with a file system that is mounted for writing; each once. In sentences, the names that are
+/// not followed because another one means the same device.
 ///
 /// # Errors
 /// When a name means no single block device, or there is none to guard.
-pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<Vec<BlockDevice>> {
+pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<(Vec<BlockDevice>, Vec<String>)> {
     let mut block_devices: Vec<BlockDevice> = Vec::new();
+    let mut remarks = Vec::new();
     let mut add = |block_device: BlockDevice| {
-        if block_devices.iter().all(|known| known.name != block_device.name) {
+        let Some(known) = block_devices.iter().find(|known| known.name == block_device.name) else {
             block_devices.push(block_device);
+            return;
+        };
+        let (asked, name, known) = (&block_device.asked, &known.name, &known.asked);
+        if !named.is_empty() && asked != known {
+            remarks.push(format!(
+                "{asked} means {name}, which is guarded as {known}: a device that {asked} means later is not guarded"
+            ));
         }
     };
     for name in named {
@@ -64,7 +73,7 @@ pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<Vec<BlockDevice
         let what = "no file system of a block device is mounted for writing".to_string();
         return Err(Lacking { what, hint: Some("name a device, or a path on one".to_string()) }.into());
     }
-    Ok(block_devices)
+    Ok((block_devices, remarks))
 }
 
 /// What one name means; `None` where no single block device stands behind it.
@@ -90,6 +99,25 @@ pub fn find(host: &Host, asked: &str) -> Result<Option<BlockDevice>, HostError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guard::testing::Disks;
+
+    #[test]
+    fn a_name_that_means_a_device_of_another_name_is_told_of() {
+        let disks = Disks::of(&["sda", "sdb"]);
+        disks.mount(&[("/", "sda"), ("/srv/b", "sdb")]);
+        let found = |named: &[&str]| {
+            let named: Vec<String> = named.iter().map(ToString::to_string).collect();
+            let (block_devices, remarks) = find_all(&disks.host(), &named).unwrap();
+            (block_devices.into_iter().map(|device| device.name).collect::<Vec<_>>().join(" "), remarks)
+        };
+        let nothing: Vec<String> = Vec::new();
+        assert_eq!(found(&[]), ("sda sdb".to_string(), nothing.clone()));
+        assert_eq!(found(&["/srv/a", "/srv/b", "/srv/b"]), ("sda sdb".to_string(), nothing));
+        let (names, remarks) = found(&["/srv/a", "/srv/b", "/srv/c"]);
+        let [remark] = &remarks[..] else { panic!("{remarks:?}") };
+        assert_eq!(names, "sda sdb");
+        assert!(remark.starts_with("/srv/c means sda, which is guarded as /srv/a: "), "{remark}");
+    }
 
     #[test]
     fn a_name_that_means_another_device_by_now_is_followed_but_not_up_the_tree() {

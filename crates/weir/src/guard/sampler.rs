@@ -114,7 +114,9 @@ impl Machine {
             self.mounts = mounts;
         }
         for at in 0..self.watched.len() {
-            let others = self.watched.iter().enumerate().filter(|(other, _)| *other != at);
+            // The number of one that is gone may be another device's by now.
+            let others = self.watched.iter().enumerate();
+            let others = others.filter(|(other, watched)| *other != at && watched.flow.is_some());
             let others: Vec<DeviceNumber> = others.map(|(_, other)| other.block_device.number).collect();
             let (watched, host) = (&mut self.watched[at], &self.host);
             let has_moved = match watched.flow {
@@ -244,5 +246,44 @@ impl Watched {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::testing::Disks;
+
+    #[test]
+    fn a_device_may_come_back_with_the_number_of_one_that_is_gone() {
+        let disks = Disks::of(&["sda", "sdb", "sdc"]);
+        disks.mount(&[("/", "sda"), ("/srv/b", "sdb"), ("/srv/c", "sdc")]);
+        let named = ["/srv/b", "/srv/c"].map(String::from);
+        let host = disks.host();
+        let (block_devices, _) = block_device::find_all(&host, &named).unwrap();
+        let counters = Some(SensorSource::Diskstats);
+        let mut machine = Machine::watch(&host, &block_devices, &[], counters).unwrap();
+        let mut minors_after = |samples| {
+            let mut seen = Vec::new();
+            for _ in 0..samples {
+                seen = machine.sample(Moment::now());
+            }
+            seen.into_iter().map(|seen| seen.map(|seen| seen.number.minor)).collect::<Vec<_>>()
+        };
+        assert_eq!(minors_after(1), [Some(16), Some(32)]);
+        disks.unplug("sdb");
+        disks.unplug("sdc");
+        disks.mount(&[("/", "sda")]);
+        assert_eq!(minors_after(SEARCH_EVERY), [None, None]);
+        // What was sdc is sdb now.
+        disks.plug("sdb");
+        disks.mount(&[("/", "sda"), ("/srv/c", "sdb")]);
+        assert_eq!(minors_after(SEARCH_EVERY), [None, Some(16)]);
+        // And it keeps its number, whatever the other name means.
+        disks.mount(&[("/", "sda"), ("/srv/c", "sdb"), ("/srv/b", "sdb")]);
+        assert_eq!(minors_after(SEARCH_EVERY), [None, Some(16)]);
+        disks.plug("sdd");
+        disks.mount(&[("/", "sda"), ("/srv/c", "sdb"), ("/srv/b", "sdd")]);
+        assert_eq!(minors_after(SEARCH_EVERY), [Some(48), Some(16)]);
     }
 }

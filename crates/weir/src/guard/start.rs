@@ -53,7 +53,7 @@ pub struct Begun {
 /// When there is nothing to guard, a privilege is lacking, or another guard has one of the limits.
 pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Begun> {
     let host = machine::host();
-    let block_devices = block_device::find_all(&host, &settings.devices)?;
+    let (block_devices, not_followed) = block_device::find_all(&host, &settings.devices)?;
     let journal = the_journal();
     if !settings.shadow {
         root_or("turning limits", "--shadow only looks")?;
@@ -79,6 +79,7 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
     let recorder = Recorder::start(log, begin_chapter(command, &block_devices))?;
     let mut reporter = Reporter::new(recorder, settings.format, has_log);
     groups.iter().for_each(|(_, remark)| reporter.remark(remark));
+    not_followed.iter().for_each(|remark| reporter.remark(remark));
     sampler.remarks().iter().for_each(|remark| reporter.remark(remark));
     let about = About {
         since: rfc3339(),
