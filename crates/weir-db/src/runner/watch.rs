@@ -112,6 +112,8 @@ impl Watch<'_> {
 
     /// One look; `true`: it was the last.
     fn look(&mut self, observer: &mut dyn Observer, stop: &Stop) -> bool {
+        // Before the clock and the halt: what has ended the last connection shows in both.
+        let ended = self.running.all_ended();
         let now = now_ns();
         if now >= self.running.span.deadline_ns || stop.requested().is_some() {
             self.running.shared.halt.raise();
@@ -124,7 +126,6 @@ impl Watch<'_> {
             self.begin_measuring(now);
             observer.measuring();
         }
-        let ended = self.running.all_ended();
         let abandoned = !ended && self.end_hung(now, stop.requested().is_some());
         if now >= self.next_tick_ns || ended || abandoned {
             self.tick(now, observer);
