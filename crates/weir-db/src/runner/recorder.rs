@@ -45,6 +45,8 @@ pub struct SeatCounters {
     pub started_ns: AtomicU64,
     /// When the last transaction ended.
     pub last_ns: AtomicU64,
+    /// When the connection came to its end; 0: not yet, or by a panic.
+    pub ended_ns: AtomicU64,
     /// Open loop: transactions taken whose time had come.
     pub intended: AtomicU64,
     /// Open loop: ended late.

@@ -6,6 +6,7 @@ use std::sync::mpsc::Sender;
 use weir_oltp::Seat;
 use weir_oltp::record::ServerRecord;
 
+use super::clock::now_ns;
 use super::gate::{Span, lock};
 use super::recorder::{Recorder, SeatCounters, code_of};
 use super::shared::Shared;
@@ -44,6 +45,7 @@ pub fn work(
         let mut at_work = AtWork { shared, counters, driver, recorder, span, index: seat.index };
         at_work.run();
         at_work.driver.close(&mut at_work.recorder);
+        counters.ended_ns.store(now_ns(), Relaxed);
     }
     set_canceller(shared, seat.index, None);
 }
@@ -244,7 +246,7 @@ impl AtWork<'_> {
 
     /// `false`: the run is over.
     fn pause(&self, time_ns: u64) -> bool {
-        let until_ns = super::clock::now_ns() + time_ns;
+        let until_ns = now_ns() + time_ns;
         until_ns < self.span.deadline_ns && self.shared.halt.sleep_until(until_ns)
     }
 }

@@ -315,6 +315,23 @@ fn a_run_that_its_script_ends_took_no_longer() {
     }
 }
 
+/// Its time is the connections' own, whenever the end is noticed: the shortest of several runs is as short as its script,
+/// however busy the machine is.
+#[test]
+fn a_run_of_a_few_milliseconds_is_not_rounded_up() {
+    const LONGEST_NS: u64 = 15_000_000;
+    let took_ns = || {
+        let once = |_| {
+            std::thread::sleep(Duration::from_millis(3));
+            Ok(CHANGED)
+        };
+        let fake = Fake { has_more: |_| false, ..Fake::new(once) };
+        let duration = Nanos::from_millis(30_000);
+        outcome(&OltpSpec { threads: 1, transactions: 0, duration, ..spec() }, fake).unwrap().elapsed_ns
+    };
+    assert!((0..200).any(|_| (3_000_000..LONGEST_NS).contains(&took_ns())));
+}
+
 /// A stall before the end, however that comes, is part of the run's time, and what was due meanwhile was not started.
 #[test]
 fn a_stall_that_ends_a_run_took_its_time() {
