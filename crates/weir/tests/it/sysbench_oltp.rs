@@ -297,3 +297,14 @@ fn variables_name_passwords() {
     command.env("MYSQL_PWD", "hunter2");
     assert_eq!(crate::weir::ended(command).code, 0);
 }
+
+/// No limit is what ended a script that ended itself.
+#[test]
+fn a_script_that_ends_itself_exceeds_no_limit() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    std::fs::write(folder.path().join("once.lua"), "function event() return 1 end\n").unwrap();
+    let line = ["sysbench", "./once.lua", "--time=0", "--verbosity=4", "run"];
+    let ended = weir.run(folder.path(), &line);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.stdout.contains("Done.") && !ended.stdout.contains("limit exceeded"), "{ended:?}");
+}

@@ -146,7 +146,7 @@ fn print_end(
         "Interrupted, exiting..."
     } else if general.events > 0 && counts.events.count() >= general.events {
         "Event limit exceeded, exiting..."
-    } else if record.elapsed_ns >= general.time_s.saturating_mul(1_000_000_000) {
+    } else if general.time_s > 0 && record.elapsed_ns >= general.time_s.saturating_mul(1_000_000_000) {
         "Time limit exceeded, exiting..."
     } else {
         ""
