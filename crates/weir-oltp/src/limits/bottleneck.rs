@@ -10,7 +10,8 @@ use super::evidence::Evidence;
 use super::profile::{Part, Profile};
 use super::signs::{
     SATURATED, WORTH_NAMING, are_short, busy_share, client_queues, commits_by_clock, holds_up_writers,
-    is_in_memory, is_satisfied, pages_fill_device, server_queues, serves_here, stalled, stalled_latches,
+    is_in_memory, is_satisfied, pages_fill_device, serve_unsummed, server_queues, serves_here, stalled,
+    stalled_latches,
 };
 use super::traps::traps;
 use super::waits::Wait;
@@ -76,7 +77,7 @@ fn nobody_waits(evidence: &Evidence, profile: &Profile) -> Limit {
 /// Whether the processors are used up and others have a good part of them, of whatever priority.
 fn others_hold(evidence: &Evidence) -> bool {
     let all = Processors::watched(&evidence.watched).filter(|all| all.busy_share() >= SATURATED);
-    all.is_some_and(|all| all.rest >= OTHERS_HOLD * f64::from(all.online))
+    !serve_unsummed(evidence) && all.is_some_and(|all| all.rest >= OTHERS_HOLD * f64::from(all.online))
 }
 
 /// Work, and waking up for it.
@@ -95,7 +96,10 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     // A client that runs for most of the time limits it, whatever else could run meanwhile.
     let client_runs = share(Part::ClientRuns);
     let client_works = if client_runs >= MOSTLY { client_runs } else { running(Part::ClientRuns) };
-    let client = client_works + client_queues(evidence, profile);
+    // Where servers have a part of the processors that nobody knows, a client that waits for one may wait for them.
+    let is_its_own = client_runs >= MOSTLY || confinement(evidence, profile) == (true, true);
+    let whole = client_works + client_queues(evidence, profile);
+    let client = if serve_unsummed(evidence) && !is_its_own { 0.0 } else { whole };
     let (commit, write_back) = (share(Part::Commit), share(Part::WriteBack) + stalled(evidence, profile));
     let mut all = vec![
         Candidate { limit: Limit::ServerCpu, share: server + client_beside_server(evidence, client, server) },
@@ -131,15 +135,19 @@ fn client_beside_server(evidence: &Evidence, client: f64, server: f64) -> f64 {
 /// may use a part of the processors alone and starves there, it limits the run, whoever uses the others: the server may
 /// have them busy and still wait for it.
 fn client_limit(evidence: &Evidence, profile: &Profile) -> Limit {
-    let watched = &evidence.watched;
-    let confined = watched.client_processors > 0 && watched.client_processors < watched.processors;
-    let starved = profile.share(Part::ClientQueues) > profile.share(Part::ClientRuns);
-    match (confined, starved) {
+    match confinement(evidence, profile) {
         (true, true) => Limit::LoadGenerator,
         (false, false) => Limit::ClientCpu,
         _ if others_hold(evidence) => Limit::OtherPrograms,
         _ => Limit::LoadGenerator,
     }
+}
+
+/// Whether the client may use a part of the processors alone, and whether it waits for one for longer than it runs.
+fn confinement(evidence: &Evidence, profile: &Profile) -> (bool, bool) {
+    let watched = &evidence.watched;
+    let confined = watched.client_processors > 0 && watched.client_processors < watched.processors;
+    (confined, profile.share(Part::ClientQueues) > profile.share(Part::ClientRuns))
 }
 
 fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: &[Candidate]) -> Confidence {

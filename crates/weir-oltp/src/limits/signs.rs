@@ -33,6 +33,11 @@ pub(super) fn serves_here(evidence: &Evidence) -> bool {
     evidence.watched.cpu.server_ns.is_some()
 }
 
+/// Whether servers share them of which the first alone was watched: whatever they use here is part of the rest.
+pub(super) fn serve_unsummed(evidence: &Evidence) -> bool {
+    !serves_here(evidence) && evidence.watched.server_processors > 0
+}
+
 /// Share of the processor time of server and client that was used, whoever used it.
 pub(super) fn busy_share(evidence: &Evidence) -> Option<f64> {
     let all = Processors::watched(&evidence.watched).filter(|_| serves_here(evidence))?;

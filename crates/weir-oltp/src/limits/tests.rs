@@ -499,6 +499,27 @@ fn processors_of_the_client_say_nothing_of_a_server_elsewhere() {
     }
 }
 
+/// Two servers and the client on two processors that are used up: what the servers use is in nobody's name.
+#[test]
+fn servers_of_which_one_was_watched_are_no_other_programs() {
+    let crowded: &[(Wait, f64)] = &[(Wait::Client, 0.3)];
+    for (name, client, client_processors, waits, limit) in [
+        ("the client waits behind somebody", (0.05, 0.3), 2, crowded, Limit::CannotTell),
+        ("the client works, too", (0.3, 0.0), 2, crowded, Limit::CannotTell),
+        ("its one processor is taken", (0.05, 0.3), 1, crowded, Limit::LoadGenerator),
+        ("the client works for most of it", (0.6, 0.0), 2, crowded, Limit::ClientCpu),
+        ("commits", (0.05, 0.0), 2, &[(Wait::Commit, 0.85)][..], Limit::CommitLatency),
+    ] {
+        let scene = Scene { server: (0.1, 0.2), client, waits, idle: 0.0, ..Scene::default() };
+        let mut evidence = scene.evidence();
+        (evidence.watched.server_processors, evidence.watched.client_processors) = (2, client_processors);
+        evidence.watched = evidence.watched.of_first("unix:/run/a.sock");
+        let verdict = check(name, &evidence, limit);
+        let said = verdict.evidence.iter().any(|it| it.contains("what servers use of them is in the rest"));
+        assert!(said, "{name}: {:?}", verdict.evidence);
+    }
+}
+
 #[test]
 fn near_ties_and_few_samples_lower_confidence() {
     let clear = Scene { server: (0.05, 0.02), waits: &[(Wait::Commit, 0.9)], syncs: 0.5, ..Scene::default() };

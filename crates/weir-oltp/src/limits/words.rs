@@ -4,7 +4,9 @@ use super::bounds::Bounds;
 use super::diagnosis::Limit;
 use super::evidence::Evidence;
 use super::profile::{Part, Profile, percent};
-use super::signs::{WORTH_NAMING, client_queues, is_in_memory, is_satisfied, serves_here, stalled};
+use super::signs::{
+    WORTH_NAMING, client_queues, is_in_memory, is_satisfied, serve_unsummed, serves_here, stalled,
+};
 use super::waits::Wait;
 use crate::durability::{figure, syncs_each};
 use crate::processors::Processors;
@@ -165,7 +167,9 @@ type Sentence = fn(&Evidence, &Profile) -> Option<String>;
 fn processors(evidence: &Evidence, profile: &Profile) -> Option<String> {
     let watched = &evidence.watched;
     let mut text = Processors::watched(watched)?.words();
-    if !serves_here(evidence) {
+    if serve_unsummed(evidence) {
+        text += " (on this machine; what servers use of them is in the rest)";
+    } else if !serves_here(evidence) {
         text += " (on this machine, where the server was not seen)";
     }
     let queued = profile.share(Part::ServerQueues);
