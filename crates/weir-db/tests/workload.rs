@@ -4,10 +4,13 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_core::units::Nanos;
 use weir_core::workload::spec::Distribution;
@@ -15,7 +18,7 @@ use weir_db::load::{self, LoadOptions, Way};
 use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec, set_remover};
 use weir_db::vitals::variables_that_matter;
-use weir_db::{Connection, DbError, Secret, Server, database};
+use weir_db::{Connection, DbError, Place, Secret, Server, database};
 use weir_oltp::record::ServerRecord;
 use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, size, statement_order};
 
@@ -339,6 +342,53 @@ fn a_stopped_or_failed_load_leaves_no_table() {
             let error = load::check(&spec, &server, &options).unwrap_err().to_string();
             assert!(error.contains("0 of 2 tables"), "{flavour}: {error}");
         }
+    }
+}
+
+/// Between weir and a server: passes on what both say, and breaks the first connection whose client says `last`, in place of
+/// the server's answer to it.
+fn breaking_at(last: &'static str, server: &Server, folder: &Path) -> Server {
+    let Place::Unix(socket) = server.place.clone() else { panic!("no socket: {}", server.place) };
+    let path = folder.join("between.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        let is_due = Arc::new(AtomicBool::new(true));
+        for client in listener.incoming() {
+            let (client, server) = (client.unwrap(), UnixStream::connect(&socket).unwrap());
+            let breaks = Arc::new(AtomicBool::new(false));
+            let ways = [(&client, &server, true), (&server, &client, false)];
+            for (from, to, is_question) in ways {
+                let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                let (is_due, breaks) = (is_due.clone(), breaks.clone());
+                std::thread::spawn(move || {
+                    let mut bytes = [0; 65536];
+                    while let Ok(count @ 1..) = from.read(&mut bytes) {
+                        let said = String::from_utf8_lossy(&bytes[..count]);
+                        if is_question && said.contains(last) && is_due.swap(false, SeqCst) {
+                            breaks.store(true, SeqCst);
+                        }
+                        if !is_question && breaks.load(SeqCst) || to.write_all(&bytes[..count]).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+                });
+            }
+        }
+    });
+    Server { place: Place::Unix(path), ..server.clone() }
+}
+
+#[test]
+fn a_table_whose_making_was_not_answered_is_removed() {
+    for flavour in installed("a_table_whose_making_was_not_answered_is_removed") {
+        let (server, folder) = (database(&shared(flavour), "unanswered"), tempfile::tempdir().unwrap());
+        let (spec, options) = (small(Script::ReadWrite), LoadOptions::default());
+        let between = breaking_at("CREATE TABLE sbtest2", &server, folder.path());
+        let error = prepare(&spec, &between, &options).expect_err("the connection was broken");
+        assert!(error.is_lost(), "{flavour}: {error}");
+        let error = load::check(&spec, &server, &options).unwrap_err().to_string();
+        assert!(error.contains("0 of 2 tables"), "{flavour}: {error}");
     }
 }
 

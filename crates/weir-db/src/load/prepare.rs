@@ -55,13 +55,32 @@ pub fn prepare(
     Ok(*lock(&loaded))
 }
 
+/// Whether this call has made a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    No,
+    /// The server was told to, and the answer does not say that nothing came of it.
+    Perhaps,
+    Yes,
+}
+
+impl Made {
+    /// After an error: PostgreSQL undoes a statement that it refuses, and 1050 says that the table was there before.
+    fn after(error: &DbError) -> Made {
+        match error {
+            DbError::Server(refused) if !error.is_lost() && matches!(refused.number, 0 | 1050) => Made::No,
+            _ => Made::Perhaps,
+        }
+    }
+}
+
 /// A table that is being filled.
 struct Making {
     index: u32,
     /// What an earlier call has left of it.
     unfinished: Option<Table>,
     /// The first connection makes it, and the others wait.
-    made: Mutex<bool>,
+    made: Mutex<Made>,
     /// Rows sent, over all parts.
     sent: AtomicU64,
     /// Rows that the server has taken.
@@ -70,8 +89,15 @@ struct Making {
 
 impl Making {
     fn new(index: u32, unfinished: Option<Table>) -> Making {
-        let (made, sent, taken) = (Mutex::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        let (made, sent, taken) = (Mutex::new(Made::No), AtomicU64::new(0), AtomicU64::new(0));
         Making { index, unfinished, made, sent, taken }
+    }
+
+    /// Whether what the catalog now shows was made for it by this call.
+    fn has_made(&self, table: &Table) -> bool {
+        let is_unfinished = table.mark == Some(Mark { rows: None });
+        let made = *lock(&self.made);
+        table.name == table_name(self.index) && (made == Made::Yes || made == Made::Perhaps && is_unfinished)
     }
 }
 
@@ -101,15 +127,14 @@ fn parts<'a>(spec: &OltpSpec, tables: &'a [Making], threads: u32) -> Vec<Part<'a
     tables.iter().flat_map(parts).collect()
 }
 
-/// Removes the tables that this call has made, by a new connection if the old one has broken. The error before says more than
+/// Removes the tables that this call has made or begun, by a new connection if the old one has broken. The error before says more than
 /// what may follow from it here; what could not be dropped is marked unfinished.
 fn drop_again(server: &Server, connection: &mut Connection, tables: &[Making]) {
     let found = catalog::tables(connection).or_else(|_| {
         *connection = Connection::open(server)?;
         catalog::tables(connection)
     });
-    let made = |name: &str| tables.iter().any(|it| table_name(it.index) == name && *lock(&it.made));
-    for table in found.into_iter().flatten().filter(|table| made(&table.name)) {
+    for table in found.into_iter().flatten().filter(|table| tables.iter().any(|it| it.has_made(table))) {
         let _ = table.drop(connection);
     }
 }
@@ -171,7 +196,7 @@ impl Work<'_> {
 
     fn begin(&self, connection: &mut Connection, table: &Making) -> Result<(), DbError> {
         let mut made = lock(&table.made);
-        if *made {
+        if *made == Made::Yes {
             return Ok(());
         }
         (self.progress)(Event::Creating { table: table.index });
@@ -179,9 +204,14 @@ impl Work<'_> {
             unfinished.drop(connection)?;
         }
         // Fails where something of that name is there: what the catalog did not show is not weir's to remove.
-        connection.run(&schema::create(self.spec, connection.dialect(), table.index))?;
-        *made = true;
-        Ok(())
+        let created = connection.run(&schema::create(self.spec, connection.dialect(), table.index));
+        match &created {
+            Ok(_) => *made = Made::Yes,
+            // Another connection's attempt before this one may still be what made it.
+            Err(error) if *made == Made::No => *made = Made::after(error),
+            Err(_) => {}
+        }
+        created.map(drop)
     }
 
     /// What a table gets once its rows are in it.
@@ -218,16 +248,16 @@ impl Work<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ServerError;
+
+    fn table(name: &str, rows: Option<u64>) -> Table {
+        let mark = Some(Mark { rows });
+        Table { name: name.into(), place: name.into(), mark, columns: "id,k,c,pad".into() }
+    }
 
     #[test]
     fn what_is_there_stays_and_what_is_unfinished_is_made_anew() {
         let spec = OltpSpec { tables: 3, ..OltpSpec::default() };
-        let table = |name: &str, rows| Table {
-            name: name.into(),
-            place: name.into(),
-            mark: Some(Mark { rows }),
-            columns: "id,k,c,pad".into(),
-        };
         let found = [table("sbtest1", Some(10_000)), table("sbtest2", None), table("sbtest9", Some(5))];
         let wanted = to_make(&spec, found.into(), &LoadOptions::default()).unwrap();
         let wanted: Vec<_> = wanted.iter().map(|table| (table.index, table.unfinished.is_some())).collect();
@@ -235,6 +265,30 @@ mod tests {
         let other = vec![table("sbtest3", Some(5))];
         let error = to_make(&spec, other, &LoadOptions::default()).err().unwrap().to_string();
         assert!(error.contains("sbtest3") && error.contains("5 rows"), "{error}");
+    }
+
+    /// An error may come after the table: what bears this call's mark then is its own to remove, and nothing else is.
+    #[test]
+    fn what_a_failed_statement_may_have_made_is_removed() {
+        let refused = |number: u16, sqlstate: &str| -> DbError {
+            ServerError { number, sqlstate: sqlstate.into(), message: String::new() }.into()
+        };
+        let lost =
+            DbError::Lost { place: "nowhere".into(), source: std::io::ErrorKind::ConnectionReset.into() };
+        for (error, rows, is_removed) in [
+            (&lost, None, true),
+            (&lost, Some(10_000), false),
+            (&refused(1026, "HY000"), None, true),
+            (&refused(1050, "42S01"), None, false),
+            (&refused(0, "42P07"), None, false),
+            (&refused(0, "57P01"), None, true),
+        ] {
+            let making = Making::new(0, None);
+            *lock(&making.made) = Made::after(error);
+            assert_eq!(making.has_made(&table("sbtest1", rows)), is_removed, "{error} {rows:?}");
+            assert!(!making.has_made(&table("sbtest2", None)), "{error}");
+            assert!(!making.has_made(&Table { mark: None, ..table("sbtest1", None) }), "{error}");
+        }
     }
 
     #[test]
