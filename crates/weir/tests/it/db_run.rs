@@ -42,8 +42,10 @@ fn every_script(test: &str, flavour: Flavour) {
     let run = |line: &[&str], code, stderr: &[&str]| check(&weir, &server, line, code, stderr);
     let size = ["--tables", "2", "--table-size", "1000"];
     let with = |line: &[&'static str]| [line, &size[..]].concat();
-    run(&with(&["prepare", "--threads", "2"]), 0, &["made the database `weir`", "loaded 2,000 rows"]);
-    run(&with(&["prepare"]), 0, &["nothing to do; 2 tables were there already"]);
+    let first = ["the tables take about", "made the database `weir`", "loaded 2,000 rows"];
+    run(&with(&["prepare", "--threads", "2"]), 0, &first);
+    let again = run(&with(&["prepare"]), 0, &["nothing to do; 2 tables were there already"]);
+    assert!(!again.stderr.contains("the tables take"), "space for what is there: {again:?}");
     run(&with(&["warmup"]), 0, &["read 2,000 rows of 2 tables"]);
     for (place, script) in SCRIPTS.into_iter().enumerate() {
         let line = with(&[

@@ -25,9 +25,12 @@ pub fn run(args: PrepareArgs, _command: &[String]) -> anyhow::Result<Outcome> {
     let mut premises = Premises::enter(servers(&args.connect)?)?;
     premises.refuse_foreign()?;
     premises.refuse_unprivileged(if premises.exists { Need::Prepare } else { Need::CreateDatabase })?;
-    premises.refuse_full(Some(&spec))?;
     let any_maker = args.tables.sysbench_tables;
     let options = LoadOptions { threads: spec.threads, any_maker, ..LoadOptions::default() };
+    // Tables that are there have their space.
+    if premises.login.servers.iter().any(|server| load::check(&spec, server, &options).is_err()) {
+        premises.refuse_full(Some(&spec))?;
+    }
     // Several servers are several databases: each gets the tables.
     for server in &premises.login.servers {
         let made = make_database(server, &premises.login)?;
