@@ -62,7 +62,9 @@ fn over_ns(running: &Running, seen: &Seen) -> Option<u64> {
 /// Measured time: until the run was to end or came to its end by itself, or to a later end of the last transaction; to this end
 /// alone where their number was the limit.
 fn elapsed_ns(running: &Running, seen: &Seen) -> u64 {
-    let is_counted_out = is_all_done(running) && !seen.stopped && !running.shared.has_failed();
+    let has_ended_early = seen.stopped || running.shared.has_failed();
+    let is_counted_out =
+        is_all_done(running) && !running.shared.out_of_time.load(Relaxed) && !has_ended_early;
     let over_ns = match over_ns(running, seen) {
         // What hangs has no end, but took its time.
         _ if seen.abandoned => seen.end_ns,

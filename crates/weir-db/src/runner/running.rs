@@ -66,6 +66,7 @@ impl Running {
             schedule: schedule.is_open().then(|| Mutex::new(schedule)),
             measuring: AtomicBool::new(spec.warmup.0 == 0),
             tickets: AtomicU64::new(0),
+            out_of_time: AtomicBool::new(false),
             halt: Halt::default(),
             cancelled: AtomicBool::new(false),
             failure: Mutex::default(),

@@ -121,6 +121,7 @@ impl AtWork<'_> {
         if at_ns >= self.span.deadline_ns {
             // The time asked for is what a schedule's rate is measured over: a connection ends with it, not before.
             self.shared.halt.sleep_until(self.span.deadline_ns);
+            self.shared.out_of_time.store(true, Relaxed);
             return None;
         }
         if at_ns > now_ns {
@@ -134,6 +135,7 @@ impl AtWork<'_> {
         if self.recorder.now_ns() >= self.span.deadline_ns {
             // It was due, and there is no time left for it.
             self.counters.not_started.fetch_add(1, Relaxed);
+            self.shared.out_of_time.store(true, Relaxed);
             return None;
         }
         self.counters.intended.fetch_add(1, Relaxed);

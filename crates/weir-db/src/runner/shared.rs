@@ -22,6 +22,8 @@ pub struct Shared {
     pub measuring: AtomicBool,
     /// Transactions begun since then, where their number is limited.
     pub tickets: AtomicU64,
+    /// Open loop: a transaction that was to begin had no time left.
+    pub out_of_time: AtomicBool,
     /// No transaction is to start any more.
     pub halt: Halt,
     /// Statements have been cancelled at the end of the run.
