@@ -136,7 +136,7 @@ impl Seen {
             elapsed_ns: ELAPSED_NS,
             processors: self.processors,
             client_processors: self.processors,
-            server_processors: self.processors,
+            server_processors: self.server.map_or(0, |_| self.processors),
             cpu: CpuTimes {
                 client_ns: self.ns(self.client),
                 server_ns: self.server.map(|share| self.ns(share)),
