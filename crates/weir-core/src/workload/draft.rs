@@ -109,6 +109,12 @@ draft! {
 /// First part of the names of files, where nobody states another.
 pub const PREFIX: &str = "weir-bench";
 
+/// Whether a job takes its files out of the page cache, where nobody states it: what filling or an earlier job has left
+/// there would be read at the speed of memory.
+fn invalidates(direct: bool, engine: EngineKind) -> bool {
+    !direct && engine != EngineKind::Null
+}
+
 impl Draft {
     /// What is left of this draft under one that overrules it: parts that only went with what is overruled go too.
     fn beneath(mut self, above: &Draft) -> Draft {
@@ -154,7 +160,8 @@ impl Draft {
             depth: Some(job.depth),
             threads: Some(job.threads),
             direct: Some(job.direct),
-            invalidate: Some(job.invalidate),
+            // Stated only where it departs from its default, which follows `direct` and `engine`.
+            invalidate: Some(job.invalidate).filter(|stated| *stated != invalidates(job.direct, job.engine)),
             iopoll: Some(job.iopoll),
             open_sync: Some(job.open_sync),
             sync_every: Some(job.sync.every),
@@ -196,8 +203,7 @@ impl Draft {
             depth: self.depth.unwrap_or(default.depth),
             threads: self.threads.unwrap_or(default.threads),
             direct,
-            // What filling or an earlier job has left there would be read at the speed of memory.
-            invalidate: self.invalidate.unwrap_or(!direct && engine != EngineKind::Null),
+            invalidate: self.invalidate.unwrap_or(invalidates(direct, engine)),
             iopoll: self.iopoll.unwrap_or(default.iopoll),
             open_sync: self.open_sync.unwrap_or(default.open_sync),
             late_after: self.late_after.unwrap_or(default.late_after),

@@ -190,6 +190,24 @@ proptest! {
     }
 }
 
+/// The default of `invalidate` follows what is laid over a job; a departure from it stays.
+#[test]
+fn whether_the_cache_is_dropped_follows_direct_unless_stated() {
+    for ([direct, invalidate], over, expected) in [
+        ([true, false], Some(false), true),
+        ([false, true], Some(true), false),
+        ([false, true], None, true),
+        ([false, false], None, false),
+        ([false, false], Some(false), false),
+        ([true, true], None, true),
+    ] {
+        let job = Job { direct, invalidate, ..Job::default() };
+        let flags = Draft { direct: over, ..Draft::default() };
+        let found = flags.over(&Draft::of(&job)).finish().unwrap();
+        assert_eq!(found.invalidate, expected, "{direct} {invalidate} under {over:?}");
+    }
+}
+
 #[test]
 fn the_documentation_names_every_key() {
     let documented = include_str!("../../../../../docs/reference/jobfile.md");
