@@ -66,6 +66,13 @@ fn every_note_has_its_reason() {
         ("retries", changed(&|raw| raw.retried = 1_000)),
         ("client-cpu", changed(&|raw| raw.cpu.machine_busy_ns = raw.elapsed_ns / 2)),
         ("many-connections", changed(&|raw| raw.threads = vec![Default::default(); 100])),
+        (
+            "many-connections",
+            changed(&|raw| {
+                raw.threads = vec![Default::default(); 100];
+                (raw.cpu.processors, raw.cpu.allowed) = (64, Some(2));
+            }),
+        ),
         ("not-durable", set("innodb_flush_log_at_trx_commit", "2")),
         ("no-disk", set("innodb_flush_log_at_trx_commit", "0")),
         (
@@ -87,6 +94,14 @@ fn every_note_has_its_reason() {
     ] {
         assert!(!has(&result(&plain), key), "{key} without a reason");
         assert!(has(&result(&raw), key), "{key}: {:?}", result(&raw).notes);
+    }
+    // Of 64 processors, a client on two of them leaves most idle, whatever happens on its own.
+    for (allowed, expected) in [(None, true), (Some(64), true), (Some(2), false)] {
+        let confined = changed(&|raw| {
+            raw.threads.truncate(1);
+            (raw.cpu.processors, raw.cpu.allowed, raw.cpu.machine_busy_ns) = (64, allowed, raw.elapsed_ns);
+        });
+        assert_eq!(has(&result(&confined), "wake-ups"), expected, "{allowed:?}");
     }
     // A server elsewhere lacks nothing that the client takes.
     for (place, expected) in [("127.0.0.1:3306", true), ("[::1]:3306", true), ("db2.example:3306", false)] {

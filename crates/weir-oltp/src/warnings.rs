@@ -33,11 +33,11 @@ pub(super) fn of(record: &Record, raw: &OltpRecord, result: &OltpResult) -> Vec<
         retried(result),
         of_runs::late(result.lateness, "transactions"),
         client_cpu(result),
-        connections(result),
+        connections(raw, result),
         not_durable(result),
         data_in_memory(record).or_else(|| never_touches_the_disk(result)),
         in_memory(result),
-        wake_ups(result),
+        wake_ups(raw, result),
         of_runs::stall_seen(result.stall, "a transaction"),
         of_runs::warmup(result.warmup),
         of_runs::regimes(&result.regimes),
@@ -89,8 +89,9 @@ fn client_cpu(result: &OltpResult) -> Option<Note> {
     Some(note("client-cpu", text))
 }
 
-fn connections(result: &OltpResult) -> Option<Note> {
-    let (count, processors) = (result.connections.count, result.cpu.processors);
+/// The client's own processors: those of the server may be others.
+fn connections(raw: &OltpRecord, result: &OltpResult) -> Option<Note> {
+    let (count, processors) = (result.connections.count, raw.cpu.usable());
     let many = processors > 0 && count as f64 > CONNECTIONS_A_PROCESSOR * f64::from(processors);
     many.then(|| {
         let text = format!(
@@ -155,8 +156,12 @@ fn never_touches_the_disk(result: &OltpResult) -> Option<Note> {
     })
 }
 
-/// At low concurrency both sides sleep between statements; how fast a processor wakes is then most of a statement.
-fn wake_ups(result: &OltpResult) -> Option<Note> {
+/// At low concurrency both sides sleep between statements; how fast a processor wakes is then most of a statement. Of the
+/// few processors that a client is confined to, nobody has seen whether they are idle.
+fn wake_ups(raw: &OltpRecord, result: &OltpResult) -> Option<Note> {
+    if raw.cpu.usable() < raw.cpu.processors {
+        return None;
+    }
     let processors = f64::from(result.cpu.processors.max(1));
     let busy = result.cpu.machine_busy / processors;
     let statements = result.queries.total();

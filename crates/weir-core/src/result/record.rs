@@ -330,10 +330,14 @@ impl CpuRecord {
         share(self.machine_busy_ns, elapsed_ns, self.processors)
     }
 
+    /// Processors that this process may use.
+    pub fn usable(&self) -> u32 {
+        self.allowed.unwrap_or(self.processors).min(self.processors)
+    }
+
     /// This process's share of so many threads' processors, of which it has no more than it may use.
     pub fn process_share(&self, elapsed_ns: u64, threads: u32) -> f64 {
-        let usable = threads.min(self.allowed.unwrap_or(self.processors));
-        share(self.process_user_ns + self.process_system_ns, elapsed_ns, usable)
+        share(self.process_user_ns + self.process_system_ns, elapsed_ns, threads.min(self.usable()))
     }
 }
 
