@@ -113,7 +113,11 @@ const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 
 /// Takes a file out of the page cache. Only clean pages go, so what is dirty is written first.
 pub fn invalidate(file: &File, path: &Path) -> Result<(), IoError> {
-    file.sync_data().map_err(|error| IoError::io("cannot sync", path, error))?;
+    file.sync_data().or_else(|error| match error.raw_os_error() {
+        // squashfs, EROFS and ISO 9660 have no fsync, and nothing on them is dirty.
+        Some(libc::EINVAL | libc::EROFS | libc::EOPNOTSUPP) => Ok(()),
+        _ => Err(IoError::io("cannot sync", path, error)),
+    })?;
     // SAFETY: posix_fadvise takes a descriptor and numbers; it is advice, and what stays in memory is seen after the run.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     Ok(())
@@ -122,4 +126,20 @@ pub fn invalidate(file: &File, path: &Path) -> Result<(), IoError> {
 /// fsync(2) or fdatasync(2), through a descriptor that may belong to another thread's engine.
 pub fn sync(file: &File, data_only: bool) -> io::Result<()> {
     if data_only { file.sync_data() } else { file.sync_all() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of procfs has no fsync, as those of squashfs and EROFS: EINVAL. O_PATH gives EBADF.
+    #[test]
+    fn only_a_file_without_fsync_need_not_be_synced() {
+        let path = Path::new("/proc/version");
+        let opened = |flags| OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap();
+        let without = opened(0);
+        assert_eq!(without.sync_data().unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert!(invalidate(&without, path).is_ok());
+        assert!(invalidate(&opened(libc::O_PATH), path).is_err());
+    }
 }
