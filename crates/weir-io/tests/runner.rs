@@ -314,12 +314,28 @@ fn time_submitting_is_measured_where_it_is_asked_for_and_is_a_call_of_its_own() 
     }
 }
 
+/// statfs(2)'s number of the file system under a file.
+fn magic_of(path: &Path) -> u32 {
+    let file = std::fs::File::open(path).unwrap();
+    // SAFETY: statfs is plain numbers, for which zero is a valid value.
+    let mut answer: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `answer` is valid for the call to fill.
+    assert_eq!(unsafe { libc::fstatfs(std::os::fd::AsRawFd::as_raw_fd(&file), &mut answer) }, 0);
+    answer.f_type as u32
+}
+
 #[test]
 fn buffered_reads_come_from_the_storage_unless_the_cache_is_kept() {
     const BYTES: u64 = 16 << 20;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("data");
     std::fs::write(&path, vec![3u8; BYTES as usize]).unwrap();
+    // On tmpfs nothing can be dropped, and others do not count reads byte for byte.
+    let kind = magic_of(&path);
+    if ![0xef53, 0x5846_5342, 0x794c_7630].contains(&kind) {
+        eprintln!("skipped: {} is not on ext4, XFS or overlay ({kind:#x})", path.display());
+        return;
+    }
     let keys = |spec: Job| {
         let source = Box::new(JobStream::new(&spec, &Layout { file_bytes: vec![BYTES] }).unwrap());
         let plan = JobPlan { job: spec, source, places: vec![Place::named(&path).unwrap()] };

@@ -205,13 +205,14 @@ fn notes(job: &RunningJob) -> Vec<Note> {
 }
 
 /// Buffered reads of which the kernel passed few on to the storage. Other jobs of this process read there too, so the share
-/// may be lower still.
+/// may be lower still. What was never written is not in the storage; that has a note of its own.
 fn served_from_cache(job: &RunningJob, classes: &BTreeMap<Class, ClassRecord>) -> Option<Note> {
     let read = classes.get(&Class::Read).map_or(0, |class| class.bytes);
     let (base, end) = (job.seen.base_used.process, job.seen.end_used.process);
     let fetched = end.read_bytes.saturating_sub(base.read_bytes);
-    let cached = !job.shared.job.direct && !job.files.is_empty() && fetched < read / 2;
-    cached.then(|| {
+    let written = job.notes.iter().all(|note| note.key != "unwritten-extents");
+    let cached = !job.shared.job.direct && !job.files.is_empty() && written && fetched < read / 2;
+    (cached && job.files.iter().all(file::counts_reads)).then(|| {
         let text = format!(
             "reads were served from memory: the job read {}, and the kernel fetched {} from the storage meanwhile; for \
              the storage's own figures use O_DIRECT, or more data than memory holds",
