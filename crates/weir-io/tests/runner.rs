@@ -378,15 +378,16 @@ fn reads_of_what_was_never_written_are_no_reads_of_the_device() {
     ];
     for (what, steps, share) in cases {
         steps.iter().for_each(|step| step(&path));
-        let note = |read_percent| {
-            let spec = Job { read_percent, operations: 1, ..job(EngineKind::Psync, &path) };
+        let note = |read_percent, invalidate| {
+            let spec = Job { read_percent, invalidate, operations: 1, ..job(EngineKind::Psync, &path) };
             let notes = run_one(spec, &path, &mut Silent).notes;
             notes.into_iter().find(|note| note.key == "unwritten-extents").map(|note| note.text)
         };
-        let text = note(100.0);
+        let text = note(100.0, true);
         assert_eq!(text.is_some(), share.is_some(), "{what}: {text:?}");
         assert!(text.is_none_or(|text| text.starts_with(share.unwrap())), "{what}");
-        assert_eq!(note(0.0), None, "{what}: only reads meet a hole");
+        assert_eq!(note(0.0, true), None, "{what}: only reads meet a hole");
+        assert_eq!(note(100.0, false), None, "{what}: finding holes would write what is dirty");
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -265,9 +265,10 @@ impl Seat {
     }
 }
 
-/// Files that read as zeros in part, which the file system makes up without the device.
+/// Files that read as zeros in part, which the file system makes up without the device. Finding them writes what is dirty:
+/// where the page cache is kept, it is to stay as it is.
 fn unwritten(job: &Job, files: &[File], file_bytes: &[u64]) -> Option<Note> {
-    if !job.reads() {
+    if !job.reads() || !(job.direct || job.invalidate) {
         return None;
     }
     let (mut all, mut written) = (0, 0);
