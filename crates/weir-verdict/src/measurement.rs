@@ -76,18 +76,22 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
 }
 
 /// Bytes, and the time that they and the operations of a class took. Transactions of several writes count whole, and follow
-/// one another: one that the warm-up or the step's end cuts has written its bytes long before its sync ends. A last one that
-/// took longer than all others has stalled, and counts.
+/// one another: one that the warm-up or the step's end cuts has written its bytes long before its sync ends. Their size is that
+/// of the record's own writes. A stall at the end that is no transaction's (of older records) counts as time.
 fn counted(step: &StepNote, record: &JobRecord, class: Class) -> (f64, u64) {
     let of = |class: Class| record.classes.get(&class);
     let whole = transaction_of(&step.id).filter(|t| step.kind == StepKind::Product && !t.is_single());
-    let timed = whole.zip(of(Class::Commit)).map(|(transaction, done)| (transaction, &done.latency));
-    let in_full = |latency: &Histogram| {
+    let in_full = |latency: &&Histogram| {
         let longest_ns = u128::from(latency.max().unwrap_or(0));
         longest_ns > 0 && u128::from(record.elapsed_ns) <= latency.sum() + longest_ns
     };
-    match timed.filter(|(_, latency)| in_full(latency)) {
-        Some((transaction, latency)) => (latency.count() as f64 * transaction.bytes(), latency.sum() as u64),
+    let done = of(Class::Commit).map(|done| &done.latency).filter(in_full);
+    let writes = of(Class::Write).filter(|writes| writes.latency.count() > 0);
+    match whole.zip(done).zip(writes) {
+        Some(((transaction, done), writes)) => {
+            let operations = done.count() as f64 * f64::from(transaction.operations());
+            (operations * writes.bytes as f64 / writes.latency.count() as f64, done.sum() as u64)
+        }
         None => {
             let written = of(Class::Write).filter(|_| class == Class::Commit).or(of(class));
             (written.map_or(0, |totals| totals.bytes) as f64, record.elapsed_ns)

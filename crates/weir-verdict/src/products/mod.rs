@@ -352,17 +352,14 @@ impl Transaction {
         self.writes.iter().map(of).sum()
     }
 
-    /// Bytes that it writes, on average, padding left out: sizes are taken in turn.
-    pub fn bytes(&self) -> f64 {
-        let mean = |sizes: &[u32]| {
-            sizes.iter().map(|size| f64::from(*size)).sum::<f64>() / sizes.len().max(1) as f64
-        };
-        self.writes.iter().map(|write| f64::from(write.times) * mean(write.sizes)).sum()
+    /// Writes in one transaction.
+    pub fn operations(&self) -> u32 {
+        self.writes.iter().map(|write| write.times).sum()
     }
 
     /// Its only write, where it has one.
     pub fn is_single(&self) -> bool {
-        self.writes.len() == 1 && self.writes[0].times == 1
+        self.operations() == 1
     }
 }
 
