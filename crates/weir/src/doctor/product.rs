@@ -56,9 +56,15 @@ fn run_step(exam: &mut Examination<'_>, step: &Step, step_ns: u64) -> Result<(),
     Ok(())
 }
 
-/// Commits of a record become transactions: each holds several writes and syncs.
+/// Commits of a record become transactions: each holds several writes and syncs. The last may not have ended: its time
+/// until then counts where it is the longest, as that of a stall.
 fn whole(record: &mut JobRecord, transaction: &Transaction, clock: &Clock) {
-    let latency = std::mem::take(&mut *clock.0.lock().unwrap_or_else(|e| e.into_inner()));
+    let Times { mut latency, before_ns } =
+        std::mem::take(&mut *clock.0.lock().unwrap_or_else(|e| e.into_inner()));
+    let rest_ns = u128::from(record.elapsed_ns + before_ns).saturating_sub(latency.sum());
+    if latency.max().is_some_and(|longest| rest_ns > u128::from(longest)) {
+        latency.record(rest_ns as u64);
+    }
     record.classes.entry(Class::Commit).or_default().latency = latency;
     let counts = record.intervals.iter_mut().filter_map(|interval| interval.classes.get_mut(&Class::Commit));
     in_transactions(counts.map(|class| &mut class.count), u64::from(transaction.commits()).max(1));
@@ -147,7 +153,6 @@ fn job(
         BlockSize::Split(vec![(smallest, 1.0), (largest, 1.0)])
     };
     let mode = transaction.writes.iter().find_map(|write| write.sync);
-    let operations: u32 = transaction.writes.iter().map(|write| write.times).sum();
     Job {
         name: id.to_string(),
         target: Target::File { path: file.to_path_buf(), size: Bytes(bytes) },
@@ -164,15 +169,27 @@ fn job(
             mode: mode.unwrap_or(SyncMode::Fdatasync),
             at_end: false,
         },
-        rate: per_second.map(|rate| Rate { iops: f64::from(rate * operations), arrival: Arrival::Constant }),
+        rate: per_second.map(|rate| Rate {
+            iops: f64::from(rate * transaction.operations()),
+            arrival: Arrival::Constant,
+        }),
         late_after: Nanos::from_secs(1),
         ..base
     }
 }
 
-/// Times of transactions, from the first operation's beginning to the last one's end.
+/// What the stream of a step times, for the step to read when it has ended.
 #[derive(Clone, Default)]
-struct Clock(Arc<Mutex<Histogram>>);
+struct Clock(Arc<Mutex<Times>>);
+
+/// Times of transactions that ended behind the warm-up.
+#[derive(Default)]
+struct Times {
+    /// From the first operation's beginning to the last one's end.
+    latency: Histogram,
+    /// The part of the first one that lies in the warm-up.
+    before_ns: u64,
+}
 
 /// Transactions as operations, one after another. The runner asks for the next operation when the one before has ended.
 struct Stream {
@@ -214,11 +231,14 @@ impl Stream {
         let Some(clock) = &self.clock else { return };
         let now = Instant::now();
         let first = *self.first.get_or_insert(now);
+        let counted_from = first + self.warmup;
         if let Some(began) = self.began.replace(now)
-            && now.duration_since(first) >= self.warmup
+            && now >= counted_from
             && let Ok(mut times) = clock.0.lock()
         {
-            times.record(now.duration_since(began).as_nanos() as u64);
+            // All but the first begin behind the warm-up.
+            times.before_ns += counted_from.duration_since(began).as_nanos() as u64;
+            times.latency.record(now.duration_since(began).as_nanos() as u64);
         }
     }
 
@@ -347,13 +367,40 @@ mod tests {
             ops.iter().map(|op| op.at_ns).collect::<Vec<_>>(),
             [0, 0, 0, 0, 0, 100, 100, 100, 100, 100, 200, 200]
         );
-        assert_eq!(clock.0.lock().unwrap().count(), 2);
+        assert_eq!(clock.0.lock().unwrap().latency.count(), 2);
         stream.warmup = Duration::from_secs(3600);
         take(&mut stream, 10);
-        assert_eq!(clock.0.lock().unwrap().count(), 2, "what warms up does not count");
+        assert_eq!(clock.0.lock().unwrap().latency.count(), 2, "what warms up does not count");
         let begun = Instant::now().checked_sub(Duration::from_secs(20)).unwrap();
         (stream.first, stream.began, stream.warmup) = (Some(begun), Some(begun), Duration::from_secs(10));
         take(&mut stream, 4);
-        assert_eq!(clock.0.lock().unwrap().count(), 3, "what ends behind the warm-up counts, as in any run");
+        assert_eq!(
+            clock.0.lock().unwrap().latency.count(),
+            3,
+            "what ends behind the warm-up counts, as in any run"
+        );
+        assert_eq!(clock.0.lock().unwrap().before_ns, 10_000_000_000);
+    }
+
+    /// Three transactions of 2 s, of which the first began 1.5 s before counting, leave 1.5 s less than the elapsed time says.
+    #[test]
+    fn a_last_transaction_that_stalls_counts_with_its_time() {
+        let transaction = stream(Product::Etcd, 1).transaction;
+        let seconds = |s: f64| (s * 1e9) as u64;
+        for (ended, elapsed, before, expected) in [
+            (3, 4.5 + 1.9, 1.5, vec![2.0; 3]),
+            (3, 4.5 + 3.0, 1.5, vec![2.0, 2.0, 2.0, 3.0]),
+            (3, 6.0 + 3.0, 0.0, vec![2.0, 2.0, 2.0, 3.0]),
+            (0, 6.0, 0.0, vec![]),
+        ] {
+            let mut times = Times { before_ns: seconds(before), ..Times::default() };
+            times.latency.record_many(seconds(2.0), ended);
+            let clock = Clock(Arc::new(Mutex::new(times)));
+            let mut record = JobRecord { elapsed_ns: seconds(elapsed), ..JobRecord::default() };
+            whole(&mut record, &transaction, &clock);
+            let found = &record.classes[&Class::Commit].latency;
+            let longest = expected.last().map(|s| seconds(*s));
+            assert_eq!((found.count(), found.max()), (expected.len() as u64, longest), "{elapsed}");
+        }
     }
 }
