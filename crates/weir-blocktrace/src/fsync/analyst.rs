@@ -161,10 +161,15 @@ impl Analyst {
 
     /// Says what lies under a device; the last word counts.
     pub fn lies_under(&mut self, device: DeviceNumber, beneath: Beneath) {
-        if self.beneath.len() >= DEVICES_MAX {
+        if self.beneath.len() >= DEVICES_MAX && !self.knows(device) {
             self.beneath.clear();
         }
         self.beneath.insert(device, beneath);
+    }
+
+    /// Whether [`Analyst::lies_under`] was told of a device, and it is not forgotten.
+    pub fn knows(&self, device: DeviceNumber) -> bool {
+        self.beneath.contains_key(&device)
     }
 
     /// Says what a process is called.
@@ -194,7 +199,7 @@ impl Analyst {
     /// A completion, before the parts of the syncs that it ended.
     pub fn io(&mut self, io: Io) {
         self.recent.push(&io);
-        if self.at_work.len() >= DEVICES_MAX {
+        if !self.at_work.contains(&io.device) && self.at_work.len() >= DEVICES_MAX {
             self.at_work.clear();
         }
         self.at_work.insert(io.device);
@@ -204,7 +209,7 @@ impl Analyst {
             self.fastest_ns.entry(key).and_modify(|least| *least = took_ns.min(*least)).or_insert(took_ns);
         }
         if let Some(file) = io.file.filter(|file| file.file_system.is_anonymous()) {
-            if self.seen_on.len() >= DEVICES_MAX {
+            if self.seen_on.len() >= DEVICES_MAX && !self.seen_on.contains_key(&file.file_system) {
                 self.seen_on.clear();
             }
             self.seen_on.entry(file.file_system).or_default().insert(io.device);

@@ -391,8 +391,9 @@ impl<'a> FsyncSession<'a> {
 
     /// Learns what lies under a device, now and then, and what a process is called, once.
     fn meet(&mut self, part: &Part, analyst: &mut Analyst) {
+        let is_due = |at_ns: &u64| self.synced_ns.saturating_sub(*at_ns) >= LEARNED_NS;
         if let Some(device) = part.device
-            && self.met.get(&device).is_none_or(|at_ns| self.synced_ns.saturating_sub(*at_ns) >= LEARNED_NS)
+            && (!analyst.knows(device) || self.met.get(&device).is_none_or(is_due))
         {
             self.met.insert(device, self.synced_ns);
             analyst.lies_under(device, files::beneath(device));
