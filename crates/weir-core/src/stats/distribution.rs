@@ -198,7 +198,7 @@ impl Distribution {
     }
 
     /// What was counted since an earlier state of this same distribution. Count and sum are exact; minimum and maximum
-    /// are the bounds of the buckets where values are not kept.
+    /// are the bounds of the buckets where values are not kept, but for a maximum that is a new one.
     pub fn since(&self, earlier: &Distribution) -> Distribution {
         let mut since = Distribution::default();
         if self.is_exact() && earlier.is_exact() {
@@ -214,6 +214,9 @@ impl Distribution {
             since.add_bucket(within(low_ns), within(high_ns), n);
         }
         since.sum_ns = self.sum_ns.saturating_sub(earlier.sum_ns);
+        if since.count > 0 && self.max_ns > earlier.max_ns {
+            since.max_ns = self.max_ns;
+        }
         since
     }
 

@@ -179,7 +179,7 @@ mod tests {
             let interval =
                 after.since(&before).of_class(DeviceNumber { major: 7, minor: 3 }, Class::SyncWrite);
             let d2c = interval.stage(Stage::D2C);
-            assert_eq!((interval.ios, d2c.count()), (1001, 1001), "{after_ns}");
+            assert_eq!((interval.ios, d2c.count(), d2c.max_ns()), (1001, 1001, after_ns));
             let [median_ns] = d2c.quantiles([0.5]);
             assert!(median_ns >= bounds(bucket as u32).0 && median_ns <= after_ns, "{median_ns}");
         }
