@@ -19,6 +19,8 @@ const SETTLED_NS: u64 = 10_000_000;
 /// Between two looks at the rings: 1 MiB of ring bears 130 MB/s from one CPU for the longest.
 const NAP_MIN: Duration = Duration::from_millis(1);
 const NAP_MAX: Duration = Duration::from_millis(8);
+/// For so long the end of a recording waits for a disk that is far behind.
+const REST_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// How a recording went.
 #[derive(Debug)]
@@ -106,19 +108,17 @@ impl CaptureSession {
     fn finish(mut self, reason: String) -> Summary {
         self.intake.end();
         let elapsed_ns = clock::monotonic_ns() - self.base_ns;
-        // A round takes a part of each buffer: of each the less, the more processors there are.
-        loop {
+        let left = self.sink.take_rest(REST_WAIT_MAX, |sink| {
             let before = self.progress.events;
-            self.intake.round(self.base_ns, &mut self.sink, &mut self.progress);
-            if self.progress.events == before || self.sink.pass_on().is_some() {
-                break;
-            }
-        }
+            self.intake.round(self.base_ns, sink, &mut self.progress);
+            self.progress.events - before
+        });
         let lacks = match &self.intake {
             Intake::Tracer(tracer) => tracer.lacks(),
             Intake::Bpf(_) => None,
         };
-        let (dropped_by_cpu, missed) = self.intake.losses();
+        let (dropped_by_cpu, mut missed) = self.intake.losses();
+        missed += left;
         let dropped = dropped_by_cpu.iter().sum::<u64>() + missed;
         let paths = self.sink.paths.clone();
         let end = End { reason: reason.clone(), dropped_by_cpu, missed, ..End::default() };

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use weir_blocktrace::decode::{Batch, Decoder};
 use weir_blocktrace::recording::{
@@ -22,6 +23,8 @@ const PORTION_BYTES: usize = 1 << 20;
 const PORTION_AGE_NS: u64 = 1_000_000_000;
 /// Beyond this, nothing more is taken from the kernel's buffers, which then drop and count.
 const PORTION_BYTES_MAX: usize = 64 << 20;
+/// Between two looks at whether there is room again.
+const REST_NAP: Duration = Duration::from_millis(8);
 /// Kept for the last block when the size is bounded.
 const END_BYTES: u64 = 64 << 10;
 
@@ -215,6 +218,39 @@ impl Sink {
         None
     }
 
+    /// Takes round after round, each the events that it returns, until one brings nothing: a round takes a part of each of the
+    /// kernel's buffers, of each the less, the more processors there are. A disk that is far behind is waited for so long; what
+    /// it has no room for then is let go of. Returns how many events those are.
+    pub fn take_rest(&mut self, patience: Duration, mut round: impl FnMut(&mut Sink) -> u64) -> u64 {
+        let (started, mut left) = (Instant::now(), 0);
+        loop {
+            let has_room = self.has_room();
+            if has_room || started.elapsed() >= patience {
+                let events = round(self);
+                if events == 0 {
+                    return left;
+                }
+                if !has_room {
+                    left += events;
+                    self.undo_round();
+                }
+            } else {
+                std::thread::sleep(REST_NAP);
+            }
+            if self.pass_on().is_some() {
+                return left;
+            }
+        }
+    }
+
+    /// Lets go of what came after the last [`Self::pass_on`].
+    fn undo_round(&mut self) {
+        for (portion, (bytes, events)) in self.portions.iter_mut().zip(&self.rounds) {
+            portion.bytes.truncate(*bytes);
+            portion.events = *events;
+        }
+    }
+
     /// Writes all that is left and fits, and the end; the files are on the disk after this. What came after the last round
     /// that fits came after the end of the recording, and is no loss.
     pub fn finish(mut self, end: End) -> Ended {
@@ -224,10 +260,7 @@ impl Sink {
             out.names_without_event();
         }
         if self.is_too_large() {
-            for (portion, (bytes, events)) in self.portions.iter_mut().zip(self.rounds) {
-                portion.bytes.truncate(bytes);
-                portion.events = events;
-            }
+            self.undo_round();
         }
         for portion in self.portions {
             self.events += portion.events;
@@ -355,6 +388,34 @@ mod tests {
         let file = opened(&path).unwrap();
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert!(path.exists());
+    }
+
+    /// The disk takes nothing until all is over, and then what was kept.
+    #[test]
+    fn what_is_left_at_the_end_is_bounded_and_counted() {
+        const ROUND_BYTES: usize = 1 << 20;
+        const ROUNDS: u64 = 130;
+        let (mut disk, file) = io::pipe().unwrap();
+        let form = Form::Weir { base_ns: 0, decoders: Vec::new() };
+        let file = File::from(std::os::fd::OwnedFd::from(file));
+        let mut sink = Sink::new(vec![file], Vec::new(), form, u64::MAX, 0).unwrap();
+        let (mut rounds, mut most) = (0, 0);
+        let left = sink.take_rest(Duration::ZERO, |sink| {
+            most = most.max(sink.portions[0].bytes.len());
+            rounds += 1;
+            let events = u64::from(rounds <= ROUNDS);
+            sink.blocks(|bytes| {
+                bytes.resize(bytes.len() + ROUND_BYTES * events as usize, 0);
+                events
+            });
+            events
+        });
+        assert!(most <= PORTION_BYTES_MAX, "{most} bytes");
+        assert!(left > 0 && rounds == ROUNDS + 1, "{left} left of {rounds}");
+        let reader = std::thread::spawn(move || io::copy(&mut disk, &mut io::sink()).unwrap());
+        let ended = sink.finish(End::default());
+        assert_eq!((ended.events + left, ended.lost), (ROUNDS, 0));
+        assert!(reader.join().unwrap() >= ended.events * ROUND_BYTES as u64);
     }
 
     /// What came after the last round that fits is neither in the recording nor missing from it.
