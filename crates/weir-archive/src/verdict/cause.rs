@@ -18,6 +18,8 @@ const BUSY_MS: i64 = 200;
 const IN_THE_WAY: f64 = 0.3;
 /// A device that is so busy, and twice as busy as normally, may have to do with commits that are few.
 const BUSY_PERCENT: i64 = 50;
+/// The way of what kernel threads wrote for others: it is nobody's flood, and the user's own writes may be among it.
+const PASSED_ON: &str = "writes_passed_on";
 
 /// Time of syncs beyond what is normal, by where it went.
 #[derive(Debug, Default)]
@@ -28,11 +30,21 @@ struct Excess {
     lock: f64,
     processor: f64,
     kernel: f64,
+    /// On devices that nobody sees at work.
+    unseen: f64,
 }
 
 impl Excess {
     fn whole(&self) -> f64 {
-        (self.others + self.device + self.throttled + self.lock + self.processor + self.kernel).max(1.0)
+        (self.on_storage() + self.elsewhere() + self.unseen).max(1.0)
+    }
+
+    fn on_storage(&self) -> f64 {
+        self.others + self.device + self.throttled
+    }
+
+    fn elsewhere(&self) -> f64 {
+        self.lock + self.processor + self.kernel
     }
 
     fn of(slots: &[(i64, &Slot)], user: &User, normal: &NormalUser) -> Excess {
@@ -51,6 +63,7 @@ impl Excess {
 
     fn place(&mut self, part: &str, cause: &str) -> &mut f64 {
         match (part, cause) {
+            (_, "unseen") => &mut self.unseen,
             (_, "others" | "own_others") => &mut self.others,
             (_, "device" | "device_flush") => &mut self.device,
             (_, "held" | "queue") | ("dirty_pause" | "request_queue", _) => &mut self.throttled,
@@ -69,20 +82,17 @@ pub(super) fn of_slow(slots: &[(i64, &Slot)], user: &User, normals: &Normals, no
         return Cause::Unclear;
     }
     let share = |ns: f64| ns / whole;
-    let on_storage = excess.others + excess.device + excess.throttled;
-    if share(on_storage) < 0.5 {
+    if share(excess.on_storage()) < 0.5 {
+        if share(excess.elsewhere()) < 0.5 {
+            return Cause::Unclear;
+        }
         let places = [("lock", excess.lock), ("processor", excess.processor), ("kernel", excess.kernel)];
         let most = places.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("kernel", 0.0));
         return Cause::NotStorage { place: most.0.to_string(), share: share(most.1) };
     }
     // A device that is slow makes everybody's I/O last: looked at before whose it was.
     if let Some((device, usual)) = slowest(slots, user, normals) {
-        return slow_device(
-            slots,
-            device,
-            usual,
-            Some(share(excess.device + excess.others + excess.throttled)),
-        );
+        return slow_device(slots, device, usual, Some(share(excess.on_storage())));
     }
     if excess.others >= excess.device.max(excess.throttled) {
         return flood(slots, user, whole, share(excess.others)).unwrap_or(Cause::Unclear);
@@ -116,6 +126,9 @@ fn flood(slots: &[(i64, &Slot)], user: &User, whole_ns: f64, all_others: f64) ->
         }
     }
     let ((culprit, way), ns) = culprits.into_iter().max_by_key(|(_, ns)| *ns)?;
+    if way == PASSED_ON {
+        return None;
+    }
     let moved = |slot: &Slot| slot.processes.get(&culprit).map_or(0, |(read, written)| read + written);
     let bytes: i64 = slots.iter().map(|(_, slot)| moved(slot)).sum();
     let bytes_per_s = (bytes as f64 / seconds(slots)) as i64;
@@ -186,7 +199,10 @@ fn most_in_the_way(slots: &[(i64, &Slot)], user: &User) -> (Option<User>, f64) {
     let mut behind: BTreeMap<&User, i64> = BTreeMap::new();
     let syncs = || slots.iter().flat_map(|(_, slot)| &slot.users);
     for (waits, syncs) in syncs() {
-        let others = syncs.behind.iter().filter(|((culprit, _), _)| culprit != waits && culprit != user);
+        let others = syncs
+            .behind
+            .iter()
+            .filter(|((culprit, way), _)| culprit != waits && culprit != user && way != PASSED_ON);
         others.for_each(|((culprit, _), (ns, _))| *behind.entry(culprit).or_default() += ns);
     }
     let Some((culprit, ns)) = behind.into_iter().max_by_key(|(_, ns)| *ns) else { return (None, 0.0) };

@@ -14,6 +14,10 @@ fn dd() -> User {
     User::of("dd", "backup.service")
 }
 
+fn passed_on() -> (User, String) {
+    (User::named("writes by kernel threads"), "writes_passed_on".to_string())
+}
+
 /// 100 commits a second of 1 ms each; the device serves 8 KiB a commit at 80 MB/s.
 fn usual() -> Slot {
     let mut slot = Slot { span_ms: SPAN_MS, ..Slot::default() };
@@ -109,6 +113,41 @@ fn a_flood_has_its_culprit_and_its_share() {
     assert_eq!(trouble.changes, [began]);
 }
 
+/// On encrypted volumes most is written by a kernel thread, for everybody.
+#[test]
+fn what_kernel_threads_wrote_is_nobody_s_flood() {
+    for (passed_on_ms, is_flood) in [(9_000, false), (5_000, true)] {
+        let encrypted = |slot: &mut Slot| {
+            flooded(slot);
+            slot.users.get_mut(&db()).unwrap().behind.insert(passed_on(), (passed_on_ms * MS, 1));
+        };
+        let cause = only(&night(60..66, encrypted)).cause;
+        assert!(
+            if is_flood { matches!(cause, Cause::Flood { .. }) } else { cause == Cause::Unclear },
+            "{cause:?}"
+        );
+    }
+}
+
+#[test]
+fn time_on_devices_that_are_not_seen_has_no_cause() {
+    for (unseen_ms, kernel_ms, device_ms, is_clear) in
+        [(390, 1, 1, false), (150, 100, 140, false), (100, 290, 1, true)]
+    {
+        let remote = |slot: &mut Slot| {
+            let waits = [
+                ("own_data", "unseen", unseen_ms * MS),
+                ("own_data", "kernel", kernel_ms * MS),
+                ("own_data", "device", device_ms * MS),
+            ];
+            syncs(slot, 20, 400 * MS, &waits);
+        };
+        let cause = only(&night(60..64, remote)).cause;
+        let is_elsewhere = matches!(&cause, Cause::NotStorage { place, .. } if place == "kernel");
+        assert!(if is_clear { is_elsewhere } else { cause == Cause::Unclear }, "{cause:?}");
+    }
+}
+
 #[test]
 fn a_device_at_a_tenth_of_its_rate_is_named() {
     let tired = |slot: &mut Slot| {
@@ -200,6 +239,14 @@ fn commits_that_are_few_on_a_busy_device_have_the_culprit_of_others_syncs() {
     assert_eq!((device.as_str(), *busy_percent, *normal_percent, culprit), ("sda", 99, 1, &Some(dd())));
     assert!(*share > 0.6 && *share < 0.75, "{share}");
     assert_eq!(troubles.len(), 2, "{troubles:#?}");
+    // Writes of kernel threads are nobody's, however many they are.
+    let waiting = series.slots.values_mut().filter_map(|slot| slot.users.get_mut(&db()));
+    waiting.filter(|syncs| !syncs.behind.is_empty()).for_each(|syncs| {
+        syncs.behind.insert(passed_on(), (9_000 * MS, 1));
+    });
+    let troubles = judged(&series);
+    let few = troubles.iter().find(|trouble| trouble.user.as_ref() == Some(&postgres)).unwrap();
+    assert!(matches!(&few.cause, Cause::FewerBusy { culprit: Some(who), .. } if *who == dd()), "{few:?}");
 }
 
 #[test]

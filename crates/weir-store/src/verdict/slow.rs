@@ -60,7 +60,7 @@ pub enum Cause {
     Others,
     /// A limit on IOPS or bandwidth.
     Throttled,
-    /// Syncs take long, and neither device nor queue nor limits do.
+    /// Syncs take long, and of what is seen neither device nor queue nor limits do.
     Elsewhere,
 }
 
@@ -73,7 +73,7 @@ impl Cause {
             Cause::Queue => "queue",
             Cause::Others => "write-back of others",
             Cause::Throttled => "throttled",
-            Cause::Elsewhere => "outside the block layer",
+            Cause::Elsewhere => "not seen at the device",
         }
     }
 }
@@ -213,6 +213,7 @@ mod tests {
             (vec![device.clone(), others.clone()], "sda", Cause::Device),
             (vec![sync.clone(), held.clone(), others.clone()], "", Cause::Throttled),
             (vec![sync.clone()], "", Cause::Elsewhere),
+            (vec![sync.clone(), figure("", "wait unseen", 0, 50e6, 0.0)], "", Cause::Elsewhere),
         ] {
             assert_eq!(causes(&rows), [(device.to_string(), cause)], "{rows:?}");
         }
