@@ -75,11 +75,11 @@ pub enum Owner {
     Process(u32),
     /// Readers.
     Reads,
-    /// Writers past the page cache.
+    /// Writers past the page cache, and kernel threads that write for others.
     DirectWrites,
     /// Those who free blocks: fstrim, file systems mounted with `discard`.
     Discards,
-    /// Writers above a layer that writes copies of its own.
+    /// The same, where a layer under the sync's file system writes copies of its own.
     PassedOn,
     /// Dirty pages of files that nobody was seen to write.
     Unseen,

@@ -16,9 +16,6 @@ use weir_core::target::DeviceNumber;
 /// Culprits and places listed.
 const LISTED_MAX: usize = 12;
 
-/// A layer that writes copies tells of none whose it is.
-const PASSED_ON: &str = "writes that dm-crypt or md passed on (not known whose, own ones too)";
-
 /// All that was found in a stretch of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -319,27 +316,35 @@ impl Analyst {
                 let comm = self.names.get(&tgid).cloned().unwrap_or_else(|| "?".to_string());
                 vec![(self.process(Some(tgid), &comm), Way::Writeback, 1.0)]
             }
-            Owner::Reads => self.senders_of(senders, Way::Reads, group("readers")),
-            Owner::DirectWrites => self.senders_of(senders, Way::DirectWrites, group("direct writers")),
-            Owner::Discards => self.senders_of(senders, Way::Discards, group("senders of discards")),
-            Owner::PassedOn => vec![(group(PASSED_ON), Way::WritesPassedOn, 1.0)],
+            Owner::Reads => self.senders_of(senders, &[Way::Reads], group("readers")),
+            Owner::Discards => self.senders_of(senders, &[Way::Discards], group("senders of discards")),
+            // A disk may have an encrypted partition and a plain one: direct writers and kernel threads both write to it.
+            Owner::DirectWrites => {
+                let ways = [Way::DirectWrites, Way::WritesPassedOn];
+                self.senders_of(senders, &ways, group("direct writers"))
+            }
+            Owner::PassedOn => {
+                let ways = [Way::WritesPassedOn, Way::DirectWrites];
+                self.senders_of(senders, &ways, Process::kernel_threads())
+            }
             Owner::Unseen => {
                 vec![(group("a process that has ended (dirtied before the trace)"), Way::Writeback, 1.0)]
             }
         }
     }
 
-    fn senders_of(&self, senders: &[Sender], way: Way, unknown: Process) -> Vec<(Process, Way, f64)> {
-        let counts = |sender: &&Sender| sender.way == way && self.is_watched(sender.device);
+    /// Those that sent in any of the ways. Where none is known, it is the first way.
+    fn senders_of(&self, senders: &[Sender], ways: &[Way], unknown: Process) -> Vec<(Process, Way, f64)> {
+        let counts = |sender: &&Sender| ways.contains(&sender.way) && self.is_watched(sender.device);
         let senders: Vec<&Sender> = senders.iter().filter(counts).collect();
         let all: u64 = senders.iter().map(|sender| sender.bytes).sum();
         if all == 0 {
-            return vec![(unknown, way, 1.0)];
+            return vec![(unknown, ways[0], 1.0)];
         }
         let placed = |process: &Process| self.process(process.pid, &process.comm);
         // They are sorted: no more are ever listed.
         let most = senders.iter().take(LISTED_MAX);
-        most.map(|s| (placed(&s.process), way, s.bytes as f64 / all as f64)).collect()
+        most.map(|s| (placed(&s.process), s.way, s.bytes as f64 / all as f64)).collect()
     }
 
     fn places(&self, tally: &Tally, wall_ns: f64) -> Vec<Site> {

@@ -24,6 +24,11 @@ impl Process {
     pub fn new(pid: Option<u32>, comm: &str) -> Process {
         Process { pid, comm: comm.to_string(), cgroup: None }
     }
+
+    /// Kernel threads that write for others.
+    pub fn kernel_threads() -> Process {
+        Process::new(None, "writes by kernel threads (dm-crypt, md, swap: not known whose, own ones too)")
+    }
 }
 
 /// How somebody's I/O reached a device.
@@ -38,25 +43,26 @@ pub enum Way {
     DirectWrites,
     /// It freed blocks.
     Discards,
-    /// A layer between wrote what it had written: dm-crypt, md.
+    /// Kernel threads wrote what others had given them: dm-crypt, md, swap.
     WritesPassedOn,
 }
 
-/// Who reads, writes past the page cache or frees blocks on a device.
+/// Who reads, frees blocks, or writes what no page of a file explains, on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sender {
     /// Who.
     pub process: Process,
     /// Where.
     pub device: DeviceNumber,
-    /// Reads, direct writes or discards.
+    /// Any but writeback.
     pub way: Way,
     /// How much, bytes; what counts is the proportion.
     pub bytes: u64,
 }
 
+type Key = (Option<u32>, DeviceNumber, Way);
 /// Bytes by process, device, and way.
-type Sent = HashMap<(Option<u32>, DeviceNumber, Way), u64>;
+type Sent = HashMap<Key, u64>;
 
 /// What each has sent of late, the most first.
 #[derive(Debug, Default)]
@@ -74,9 +80,14 @@ pub(super) struct Senders {
 impl Senders {
     /// Replaces what is known; the bytes are those since the programs came.
     pub fn tell(&mut self, senders: &[Sender]) {
-        self.sent = senders.iter().map(|sender| (key(sender), sender.bytes)).collect();
-        self.of_interval = since(senders, &self.before_interval);
-        self.of_whole = since(senders, &self.before_whole);
+        let mut sums: HashMap<Key, Sender> = HashMap::new();
+        for sender in senders {
+            let sum = sums.entry(key(sender)).or_insert_with(|| Sender { bytes: 0, ..sender.clone() });
+            sum.bytes += sender.bytes;
+        }
+        self.of_interval = since(&sums, &self.before_interval);
+        self.of_whole = since(&sums, &self.before_whole);
+        self.sent = sums.into_iter().map(|(key, sum)| (key, sum.bytes)).collect();
     }
 
     /// The next interval begins. Until it has senders of its own, those before are the best that is known.
@@ -91,16 +102,16 @@ impl Senders {
     }
 }
 
-fn key(sender: &Sender) -> (Option<u32>, DeviceNumber, Way) {
+fn key(sender: &Sender) -> Key {
     (sender.process.pid, sender.device, sender.way)
 }
 
-fn since(senders: &[Sender], before: &Sent) -> Vec<Sender> {
-    let fresh = |sender: &Sender| {
-        let bytes = sender.bytes.saturating_sub(before.get(&key(sender)).copied().unwrap_or(0));
+fn since(sums: &HashMap<Key, Sender>, before: &Sent) -> Vec<Sender> {
+    let fresh = |(key, sender): (&Key, &Sender)| {
+        let bytes = sender.bytes.saturating_sub(before.get(key).copied().unwrap_or(0));
         (bytes > 0).then(|| Sender { bytes, ..sender.clone() })
     };
-    let mut fresh: Vec<Sender> = senders.iter().filter_map(fresh).collect();
-    fresh.sort_by_key(|sender| std::cmp::Reverse(sender.bytes));
+    let mut fresh: Vec<Sender> = sums.iter().filter_map(fresh).collect();
+    fresh.sort_by_key(|sender| (std::cmp::Reverse(sender.bytes), sender.process.pid, sender.device));
     fresh
 }

@@ -455,16 +455,14 @@ fn readers_of_an_interval_are_its_own_and_the_whole_has_all() {
     );
 }
 
-/// fstrim beside a direct writer, and over dm-crypt, whose writes are nobody's.
+/// fstrim beside a direct writer, and beside the kernel threads of dm-crypt, whose writes are nobody's.
 #[test]
 fn discards_and_copies_are_not_a_direct_writer_s() {
-    let sender = |pid, comm: &str, way| Sender {
-        process: Process::new(Some(pid), comm),
-        device: LOOP,
-        way,
-        bytes: 1000,
-    };
-    let senders = [sender(8, "fio", Way::DirectWrites), sender(9, "fstrim", Way::Discards)];
+    let sender = |process, way, bytes| Sender { process, device: LOOP, way, bytes };
+    let named = |pid, comm| Process::new(Some(pid), comm);
+    let passed_on = sender(Process::kernel_threads(), Way::WritesPassedOn, 3000);
+    let senders =
+        [sender(named(8, "fio"), Way::DirectWrites, 1000), sender(named(9, "fstrim"), Way::Discards, 1000)];
     let culprits = |has_copies, flags: u32, senders: &[Sender]| {
         let mut analyst = analyst();
         analyst.lies_under(LOOP, Beneath { leaves: vec![LOOP], has_copies });
@@ -472,7 +470,10 @@ fn discards_and_copies_are_not_a_direct_writer_s() {
         analyst.io(Io { flags: IoFlags(flags), file: None, ..write(9, DUMP, 0) });
         analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
         let culprits = analyst.report(1, Losses::default()).all.culprits;
-        culprits.into_iter().map(|culprit| (culprit.way, culprit.process.comm)).collect::<Vec<_>>()
+        let all: f64 = culprits.iter().map(|culprit| culprit.share).sum();
+        let percent = |share: f64| (100.0 * share / all).round();
+        let each = culprits.into_iter();
+        each.map(|of| (of.way, of.process.comm, percent(of.share))).collect::<Vec<_>>()
     };
     for (has_copies, flags, way, comm) in [
         (false, 1, Way::DirectWrites, "fio"),
@@ -480,12 +481,44 @@ fn discards_and_copies_are_not_a_direct_writer_s() {
         (false, 5, Way::Discards, "fstrim"),
         (true, 9, Way::Discards, "fstrim"),
     ] {
-        assert_eq!(culprits(has_copies, flags, &senders), [(way, comm.to_string())], "operation {flags}");
+        let found = culprits(has_copies, flags, &senders);
+        assert_eq!(found, [(way, comm.to_string(), 100.0)], "operation {flags}");
     }
-    assert_eq!(culprits(false, 3, &senders[..1]), [(Way::Discards, "senders of discards".to_string())]);
-    let passed_on = culprits(true, 1, &senders);
-    assert_eq!((passed_on.len(), passed_on[0].0), (1, Way::WritesPassedOn));
-    assert!(passed_on[0].1.contains("dm-crypt"), "{passed_on:?}");
+    let unknown = culprits(false, 3, &senders[..1]);
+    assert_eq!(unknown, [(Way::Discards, "senders of discards".to_string(), 100.0)]);
+    let kernel = |percent| (Way::WritesPassedOn, passed_on.process.comm.clone(), percent);
+    assert_eq!(culprits(true, 1, &[]), [kernel(100.0)]);
+    // Of two partitions of the disk one is encrypted: the sync's, or the other.
+    let both = [senders[0].clone(), passed_on.clone()];
+    for has_copies in [false, true] {
+        let fio = (Way::DirectWrites, "fio".to_string(), 25.0);
+        assert_eq!(culprits(has_copies, 1, &both), [kernel(75.0), fio], "{has_copies}");
+    }
+}
+
+#[test]
+fn bytes_of_a_sender_that_is_told_in_parts_are_those_of_the_interval() {
+    let mut senders = senders::Senders::default();
+    let process = Process::new(Some(9), "fstrim");
+    let part = |bytes| Sender { process: process.clone(), device: LOOP, way: Way::Discards, bytes };
+    for (parts, fresh) in [([1000, 10], 1010), ([1010, 15], 15)] {
+        senders.tell(&parts.map(part));
+        assert_eq!(senders.of_interval, [part(fresh)]);
+        senders.next_interval();
+    }
+}
+
+/// To learn again what lies under a device takes no other's place.
+#[test]
+fn a_device_that_is_told_of_again_makes_no_other_forgotten() {
+    let mut analyst = analyst();
+    let devices: Vec<_> = (0..).take(4096).map(|minor| DeviceNumber { major: 8, minor }).collect();
+    for device in devices.iter().chain(&devices) {
+        analyst.lies_under(*device, Beneath { leaves: vec![*device], has_copies: false });
+    }
+    assert!(devices.iter().all(|device| analyst.knows(*device)));
+    analyst.lies_under(LOOP, Beneath::default());
+    assert!(analyst.knows(LOOP) && !analyst.knows(devices[0]));
 }
 
 #[test]

@@ -110,14 +110,20 @@ enum { SUBMITTER_SAMPLE = 8 };
 
 static __always_inline void sample_submitter(struct bio___sync *bio, u32 device, u32 tgid, u32 bytes)
 {
-	struct submitter_key key = {.tgid = tgid, .device = device, .op = bio->bi_opf & OP_MASK};
+	u32 op = bio->bi_opf & OP_MASK;
+	struct submitter_key key = {.tgid = tgid, .device = device, .op = is_discard(op) ? OP_DISCARD : op};
 	struct submitter *known, first = {};
 
 	if (bpf_get_prandom_u32() % SUBMITTER_SAMPLE)
 		return;
-	/* A kernel thread passes on what others wrote (dm-crypt, md), or writes back. */
-	if (key.op == OP_WRITE && (is_kernel_thread() || inode_of(bio, true)))
-		return;
+	if (op == OP_WRITE) {
+		/* The requests of a file's pages and of metadata tell whose they are. */
+		if (bio->bi_opf & META_BIT || inode_of(bio, true))
+			return;
+		/* Kernel threads write for others (dm-crypt, md, swap): they have their part of such writes, all together. */
+		if (is_kernel_thread())
+			key.tgid = 0;
+	}
 	known = bpf_map_lookup_elem(&submitters, &key);
 	if (!known) {
 		bpf_get_current_comm(first.comm, sizeof(first.comm));

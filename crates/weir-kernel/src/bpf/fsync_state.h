@@ -11,6 +11,8 @@ enum { LOST_TASK, LOST_SYNC, LOST_IO, LOST_STACK, LOST_STALL, LOST_RING, LOSSES 
 
 /* blk_types.h: operations are the low 8 bits; these have not moved since 4.10. */
 enum { OP_MASK = 0xff, OP_READ = 0, OP_WRITE = 1, OP_FLUSH = 2, OP_DISCARD = 3, OP_SECURE_ERASE = 5, OP_WRITE_ZEROES = 9 };
+/* REQ_META there, likewise. */
+enum { META_BIT = 1 << 12 };
 
 const volatile u32 only_tgid;
 /* Which argument of block_bio_queue is the bio. */

@@ -226,7 +226,7 @@ impl<'a> FsyncSession<'a> {
         let mut parts = Vec::new();
         self.stacks_read.pass(now_ns);
         let is_crowded = self.tasks_held() > TASKS / 2;
-        for bytes in values(&self.skeleton.maps.tasks) {
+        for (_, bytes) in entries(&self.skeleton.maps.tasks) {
             if is_crowded && let Some(tid) = idler(&bytes, now_ns) {
                 self.forget_idler(tid, now_ns);
                 continue;
@@ -471,8 +471,8 @@ impl<'a> FsyncSession<'a> {
     }
 
     fn senders(&self) -> Vec<Sender> {
-        let map = &self.skeleton.maps.submitters;
-        map.keys().filter_map(|key| sender(&key, &map.lookup(&key, MapFlags::ANY).ok()??)).collect()
+        let all = entries(&self.skeleton.maps.submitters);
+        all.iter().filter_map(|(key, value)| sender(key, value)).collect()
     }
 
     /// Syncs found asleep before the programs were attached may have returned just then: they must not count for ever.
@@ -616,9 +616,9 @@ fn idler(bytes: &[u8], now_ns: u64) -> Option<u32> {
 
 /// A walk from key to key begins anew where one is deleted, which any thread may bring about; one by batches does not. The bound is for
 /// those that come while it goes on.
-fn values(map: &impl MapCore) -> Vec<Vec<u8>> {
+fn entries(map: &impl MapCore) -> Vec<(Vec<u8>, Vec<u8>)> {
     let all = map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
-    all.map(|all| all.take(2 * TASKS as usize).map(|(_, value)| value).collect()).unwrap_or_default()
+    all.map(|all| all.take(2 * TASKS as usize).collect()).unwrap_or_default()
 }
 
 /// `struct stall_key` and `struct stall`.
@@ -634,16 +634,16 @@ fn stall(key: &[u8], value: &[u8]) -> Option<Stall> {
 
 /// `struct submitter_key` and `struct submitter`.
 fn sender(key: &[u8], value: &[u8]) -> Option<Sender> {
-    Some(Sender {
-        process: Process::new(ring_entry::u32_at(key, 0), &ring_entry::text(value.get(16..32)?)),
-        device: ring_entry::number(ring_entry::u32_at(key, 4)?),
-        way: match IoFlags(ring_entry::u32_at(key, 8)?) {
-            flags if flags.is_read() => Way::Reads,
-            flags if flags.is_discard() => Way::Discards,
-            _ => Way::DirectWrites,
-        },
-        bytes: ring_entry::u64_at(value, 0)?,
-    })
+    let tgid = ring_entry::u32_at(key, 0)?;
+    let process = Process::new(Some(tgid), &ring_entry::text(value.get(16..32)?));
+    let (process, way) = match (IoFlags(ring_entry::u32_at(key, 8)?), tgid) {
+        (flags, _) if flags.is_read() => (process, Way::Reads),
+        (flags, _) if flags.is_discard() => (process, Way::Discards),
+        (_, 0) => (Process::kernel_threads(), Way::WritesPassedOn),
+        _ => (process, Way::DirectWrites),
+    };
+    let device = ring_entry::number(ring_entry::u32_at(key, 4)?);
+    Some(Sender { process, device, way, bytes: ring_entry::u64_at(value, 0)? })
 }
 
 fn failed(action: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {

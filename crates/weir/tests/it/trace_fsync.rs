@@ -398,6 +398,38 @@ fn root_alone_direct_writes_of_another_s_pages_are_the_writer_s() {
     assert!(of("victimd").is_none() && of("evild").is_some(), "{culprits:?}");
 }
 
+/// btrfs compresses in kernel threads, whose requests tell neither file nor writer.
+#[test]
+fn root_alone_writes_by_kernel_threads_are_no_direct_writer_s() {
+    let test = "root_alone_writes_by_kernel_threads_are_no_direct_writer_s";
+    if !root_or_say(test, &["python3", "mkfs.btrfs", KERNEL_TYPES]) {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    let compressed = "mount=compress-force=zstd:1";
+    let device = LoopDevice::create(&["fs=btrfs", "size=512M", "direct=on", "write_iops=300", compressed]);
+    let program = "import os,time\n\
+                   def name(n): open('/proc/self/comm','w').write(n)\n\
+                   end=time.time()+4\n\
+                   if os.fork()==0:\n \
+                   name('dumpd'); f=os.open('dump',66); at=0\n \
+                   while time.time()<end:\n  \
+                   os.pwrite(f,os.urandom(1<<19).hex().encode(),at<<20); os.fdatasync(f); at=(at+1)%64\n \
+                   os._exit(0)\n\
+                   name('dbd'); f=os.open('d',66|os.O_DSYNC)\n\
+                   while time.time()<end: os.pwrite(f,os.urandom(2048).hex().encode(),0)\n\
+                   os.wait()";
+    let report =
+        report(&weir.run(&device.mount(), &["trace", "fsync", "--json", "--", "python3", "-Ic", program]));
+    let processes = report["processes"].as_array().unwrap();
+    let database = processes.iter().find(|process| process["process"]["comm"] == "dbd").unwrap();
+    let culprits = database["culprits"].as_array().unwrap();
+    let in_way = |way: &str| culprits.iter().find(|culprit| culprit["way"] == way);
+    assert!(in_way("direct_writes").is_none(), "{culprits:?}");
+    assert!(in_way("writes_passed_on").is_some_and(|by| by["process"]["pid"].is_null()), "{culprits:?}");
+}
+
 #[test]
 fn without_privilege_it_says_what_is_missing() {
     let weir = Weir::new();
