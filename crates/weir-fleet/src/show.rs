@@ -31,7 +31,9 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
             let is_meant =
                 asking.sql || asking.engine.bucket.is_some() || asking.engine.spark.spark.is_some();
             let archive = Archive::below(results.root());
-            if is_meant || archive.files()?.iter().any(|file| file.place.kind == "stages") {
+            if is_meant
+                || archive.files()?.iter().any(|file| ["stages", "syncs"].contains(&&*file.place.kind))
+            {
                 questions::run(Question::Slow, None, asking)
             } else {
                 slow_of_run("last", asking)
