@@ -53,6 +53,11 @@ pub fn tables(spec: &OltpSpec) -> u32 {
     if spec.script == Script::BulkInsert { spec.threads } else { spec.tables }
 }
 
+/// Rows that each of them is filled with: those of `bulk_insert` are empty at first.
+pub fn rows(spec: &OltpSpec) -> u64 {
+    if spec.script == Script::BulkInsert { 0 } else { spec.table_size }
+}
+
 /// Makes a table, before it is filled; with its comment in one transaction.
 pub fn create(spec: &OltpSpec, dialect: Dialect, index: u32) -> String {
     let (table, mark) = (table_name(index), Mark { rows: None });

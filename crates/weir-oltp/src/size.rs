@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::spec::{OltpSpec, Script};
+use super::schema;
+use super::spec::OltpSpec;
 use super::vitals;
 use weir_core::dialect::Dialect;
 use weir_core::units::Bytes;
@@ -47,9 +48,9 @@ pub fn needed_bytes(tables_bytes: u64, log_bytes: u64) -> u64 {
     tables_bytes.saturating_add(tables_bytes / 10).saturating_add(log_bytes).saturating_add(KEEP_BYTES)
 }
 
-/// Rows that tables are filled with.
+/// Rows that all tables are filled with.
 fn rows(spec: &OltpSpec) -> u64 {
-    if spec.script == Script::BulkInsert { 0 } else { u64::from(spec.tables).saturating_mul(spec.table_size) }
+    u64::from(schema::tables(spec)).saturating_mul(schema::rows(spec))
 }
 
 /// The server's own cache by its variable. PostgreSQL's lies over the page cache; what misses it may still be in
@@ -69,6 +70,7 @@ pub fn cache(dialect: Dialect, variables: &BTreeMap<String, String>) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Script;
 
     #[test]
     fn caches_are_read_in_either_form() {

@@ -1,6 +1,6 @@
 //! Which tables of a workload a database has, and whose they are.
 
-use weir_oltp::schema::{Mark, table_index};
+use weir_oltp::schema::{self, Mark, table_index};
 use weir_oltp::{Dialect, OltpSpec, Script};
 
 use super::LoadOptions;
@@ -72,7 +72,7 @@ impl Table {
     pub fn refuse_unless_usable(&self, spec: &OltpSpec, options: &LoadOptions) -> Result<(), DbError> {
         let name = &self.name;
         let wanted = if spec.script == Script::BulkInsert { "id,k" } else { "id,k,c,pad" };
-        let rows = if spec.script == Script::BulkInsert { 0 } else { spec.table_size };
+        let rows = schema::rows(spec);
         let refuse = |what: String, hint: &str| Err(DbError::tables(what, hint));
         match self.mark {
             None if !options.any_maker => refuse(

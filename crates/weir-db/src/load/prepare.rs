@@ -108,16 +108,11 @@ struct Part<'a> {
     last: u64,
 }
 
-/// Rows of each table.
-fn rows_of(spec: &OltpSpec) -> u64 {
-    if spec.script == Script::BulkInsert { 0 } else { spec.table_size }
-}
-
 /// Cuts tables into parts of equal size, as many as it takes to keep every connection busy. A part has enough rows to be
 /// worth a connection.
 fn parts<'a>(spec: &OltpSpec, tables: &'a [Making], threads: u32) -> Vec<Part<'a>> {
     const ROWS_MIN: u64 = 10_000;
-    let rows = rows_of(spec);
+    let rows = schema::rows(spec);
     let wanted = u64::from(threads).div_ceil(tables.len().max(1) as u64);
     let count = wanted.min(rows / ROWS_MIN).max(1);
     let cut = move |number: u64| rows * number / count;
@@ -234,7 +229,7 @@ impl Work<'_> {
 
     /// Marks a table as whole, and counts it and how its rows came into it.
     fn completed(&self, connection: &mut Connection, index: u32, way: Option<Way>) -> Result<(), DbError> {
-        let rows = rows_of(self.spec);
+        let rows = schema::rows(self.spec);
         connection.run(&schema::complete(connection.dialect(), index, rows))?;
         (self.progress)(Event::Complete { table: index });
         let mut loaded = lock(self.loaded);

@@ -2,7 +2,7 @@
 
 use crate::Arm;
 use crate::arm::{Counted, Workload};
-use crate::finding::{ArmSummary, Effect, Judgement};
+use crate::finding::{ArmSummary, Effect, Judgement, effect_of};
 use crate::measures::Metric;
 use crate::words;
 use weir_core::stats::bca::ALPHA;
@@ -17,9 +17,8 @@ const COST_MIN: f64 = 0.05;
 
 /// All steps in a sentence: which raised the rate, which lowered it.
 pub(super) fn summary(arms: &[Arm], effects: &[Effect]) -> String {
-    let steps: Vec<&Effect> = (1..arms.len())
-        .filter_map(|to| effects.iter().find(|e| e.from + 1 == to && e.to == to && e.metric == Metric::Rate))
-        .collect();
+    let steps: Vec<&Effect> =
+        (1..arms.len()).filter_map(|to| effect_of(effects, to - 1, to, &Metric::Rate)).collect();
     let with = |judgement: Judgement| {
         let those = steps.iter().filter(|effect| effect.judgement == judgement);
         let change = |effect: &Effect| effect.ratio.map_or(String::new(), |r| words::change(r.ratio));
@@ -81,7 +80,7 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn effect(&self, metric: &Metric) -> Option<&Effect> {
-        self.effects.iter().find(|e| e.from + 1 == self.to && e.to == self.to && e.metric == *metric)
+        effect_of(self.effects, self.to - 1, self.to, metric)
     }
 
     /// Throughput, true latency, tail, each a sentence; the first one follows the name of the step.

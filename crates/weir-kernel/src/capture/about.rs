@@ -56,10 +56,9 @@ pub fn block_devices(folder: &Path) -> Vec<NamedDevice> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let number = fs::read_to_string(entry.path().join("dev")).unwrap_or_default();
-        let Some((major, minor)) = number.trim().split_once(':') else { continue };
-        if let (Ok(major), Ok(minor)) = (major.parse(), minor.parse()) {
+        if let Some(device) = DeviceNumber::parse(&number) {
             let name = entry.file_name().to_string_lossy().into_owned();
-            found.push(NamedDevice { device: DeviceNumber { major, minor }, name });
+            found.push(NamedDevice { device, name });
         }
     }
     found.sort_by_key(|named| named.device);

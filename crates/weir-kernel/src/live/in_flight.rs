@@ -15,9 +15,7 @@ pub fn by_device(devices: &[DeviceNumber]) -> Vec<(DeviceNumber, u64)> {
 }
 
 fn of_disk(disk: &Path) -> Option<(DeviceNumber, u64)> {
-    let number = fs::read_to_string(disk.join("dev")).ok()?;
-    let (major, minor) = number.trim().split_once(':')?;
-    let device = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
+    let device = DeviceNumber::parse(&fs::read_to_string(disk.join("dev")).ok()?)?;
     let counts = fs::read_to_string(disk.join("inflight")).ok()?;
     Some((device, counts.split_whitespace().filter_map(|count| count.parse::<u64>().ok()).sum()))
 }

@@ -127,9 +127,7 @@ impl Watched {
         }
         watched
     }
-}
 
-impl Watched {
     /// Of several servers the first alone is watched. Its sessions stand for those of all; what it and its device did in
     /// sum cannot be set against the transactions of all.
     pub fn of_first(self, place: &str) -> Watched {

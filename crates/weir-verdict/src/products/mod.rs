@@ -363,19 +363,21 @@ impl Transaction {
     }
 }
 
+fn step_of(id: &str) -> Option<&'static Step> {
+    Product::ALL.into_iter().flat_map(|product| product.steps()).find(|step| step.id == id)
+}
+
 /// The title of a step, or of what runs beside it.
 pub fn title_of(id: &str) -> Option<&'static str> {
-    let steps = || Product::ALL.into_iter().flat_map(|product| product.steps());
     match id.strip_suffix(BESIDE) {
-        Some(id) => steps().find(|step| step.id == id)?.beside.map(|beside| beside.title),
-        None => steps().find(|step| step.id == id).map(|step| step.title),
+        Some(id) => step_of(id)?.beside.map(|beside| beside.title),
+        None => step_of(id).map(|step| step.title),
     }
 }
 
 /// The transaction that a step times, if it does; not that of what runs beside it.
 pub fn transaction_of(id: &str) -> Option<&'static Transaction> {
-    let mut steps = Product::ALL.into_iter().flat_map(|product| product.steps());
-    match &steps.find(|step| step.id == id)?.load {
+    match &step_of(id)?.load {
         Load::Transactions(transaction) => Some(transaction),
         Load::BulkRead => None,
     }

@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::SIGTERM;
+use weir_cli::signals::hand_on;
 use weir_fs::{Dir, Private};
 
 /// Loading its programs takes a second or two on a busy machine.
@@ -55,9 +56,7 @@ fn wait_until_ready(said: &UnixDatagram) -> anyhow::Result<()> {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        if let Some(pid) = Pid::from_raw(self.0.id() as i32) {
-            let _ = kill_process(pid, Signal::TERM);
-        }
+        hand_on(&self.0, SIGTERM);
         let _ = self.0.wait();
     }
 }

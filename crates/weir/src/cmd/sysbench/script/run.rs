@@ -143,16 +143,16 @@ fn print_end(
         return;
     }
     let reason = if stop.requested().is_some() {
-        "Interrupted, exiting..."
+        Some("Interrupted, exiting...")
     } else if general.events > 0 && counts.events.count() >= general.events {
-        "Event limit exceeded, exiting..."
+        Some("Event limit exceeded, exiting...")
     } else if general.time_s > 0 && record.elapsed_ns >= general.time_s.saturating_mul(1_000_000_000) {
-        "Time limit exceeded, exiting..."
+        Some("Time limit exceeded, exiting...")
     } else {
-        ""
+        None
     };
-    for _ in (0..general.threads).filter(|_| !reason.is_empty()) {
-        log.info(reason);
+    if let Some(reason) = reason {
+        (0..general.threads).for_each(|_| log.info(reason));
     }
     log.info("Done.\n");
 }
