@@ -10,10 +10,8 @@ use crate::cgroup;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::mounts::Mount;
+use crate::stack::Stack;
 use crate::target;
-
-/// How deep devices over devices are followed.
-const NESTING_MAX: u32 = 8;
 
 impl Host {
     /// Names of all block devices, partitions included: cheap, to see whether anything has changed.
@@ -67,20 +65,10 @@ impl Host {
 
     /// The disks that a device stands on, through whatever is mapped over them: itself where it is one.
     pub fn disks_beneath(&self, device: &str) -> Vec<String> {
-        let mut disks = Vec::new();
-        self.add_disks(device, NESTING_MAX, &mut disks);
-        disks
-    }
-
-    fn add_disks(&self, device: &str, nesting: u32, disks: &mut Vec<String>) {
-        let over = block::layer(&self.tree, device, &mut Vec::new()).map(|layer| layer.over);
-        let over = over.unwrap_or_default();
-        if over.is_empty() && !disks.iter().any(|disk| disk == device) {
-            disks.push(device.to_string());
-        }
-        if nesting > 0 {
-            over.iter().for_each(|below| self.add_disks(below, nesting - 1, disks));
-        }
+        let mut stack = Stack::default();
+        stack.add(&self.tree, device, None);
+        let (layers, _) = stack.top_down();
+        layers.into_iter().filter(|layer| layer.over.is_empty()).map(|layer| layer.name).collect()
     }
 
     /// The device that somebody means by a kernel's name (`sda`), a path of a device, or any other path: the device

@@ -199,10 +199,12 @@ impl Analyst {
     /// A completion, before the parts of the syncs that it ended.
     pub fn io(&mut self, io: Io) {
         self.recent.push(&io);
-        if !self.at_work.contains(&io.device) && self.at_work.len() >= DEVICES_MAX {
-            self.at_work.clear();
+        if !self.at_work.contains(&io.device) {
+            if self.at_work.len() >= DEVICES_MAX {
+                self.at_work.clear();
+            }
+            self.at_work.insert(io.device);
         }
-        self.at_work.insert(io.device);
         if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
             let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
             let took_ns = io.complete_ns - io.issue_ns;

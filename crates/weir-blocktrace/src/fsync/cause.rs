@@ -79,7 +79,7 @@ pub enum Owner {
     DirectWrites,
     /// Those who free blocks: fstrim, file systems mounted with `discard`.
     Discards,
-    /// The same, where a layer under the sync's file system writes copies of its own.
+    /// As direct writes, where a layer under the sync's file system writes copies of its own.
     PassedOn,
     /// Dirty pages of files that nobody was seen to write.
     Unseen,

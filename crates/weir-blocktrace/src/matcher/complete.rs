@@ -53,7 +53,7 @@ impl Matcher {
         {
             return Some(Ends::Request(Found { id, ambiguous: false, alone: true }));
         }
-        let (part, _) = self.index.first(Key::of_identity(By::BioIdentity, event.identity))?;
+        let part = self.part_of_identity(event.identity)?;
         (self.bios[self.parts[part].bio].device == device).then_some(Ends::Bio(part))
     }
 

@@ -96,8 +96,7 @@ impl Matcher {
     #[inline]
     pub(super) fn find_waiting(&mut self, event: &Event, device: u16, direction: Direction) -> Option<Found> {
         let identity = if event.act == crate::Act::Split { event.other } else { event.identity };
-        if identity != 0
-            && let Some((id, _)) = self.index.first(Key::of_identity(By::BioIdentity, identity))
+        if let Some(id) = self.part_of_identity(identity)
             && self.bios[self.parts[id].bio].device == device
         {
             return Some(Found { id, ambiguous: false, alone: true });
@@ -248,7 +247,8 @@ impl Matcher {
         Some(self.parts[found.id].bio)
     }
 
-    fn part_of_identity(&self, identity: u64) -> Option<Id> {
+    #[inline(always)]
+    pub(super) fn part_of_identity(&self, identity: u64) -> Option<Id> {
         if identity == 0 {
             return None;
         }

@@ -10,6 +10,7 @@ mod constants;
 mod group;
 mod harm;
 mod law;
+mod looks;
 mod rate;
 #[cfg(test)]
 mod tests;

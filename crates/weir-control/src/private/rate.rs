@@ -1,8 +1,7 @@
 //! At what rate the device accepts writes.
 
-use std::collections::VecDeque;
-
 use super::constants::{CUT_MOST, SECOND_NS};
+use super::looks::Looks;
 
 /// How long a device has to take less, with more to write all the time, until it is believed to be slower.
 const SLOWER_NS: u64 = 2 * SECOND_NS;
@@ -11,8 +10,8 @@ const SLOWER_NS: u64 = 2 * SECOND_NS;
 /// who pause.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rate {
-    /// Time and bytes of the last second.
-    looks: VecDeque<(u64, u64)>,
+    /// Of the last second.
+    looks: Looks,
     bytes_per_second: f64,
     /// So long it has had more to write than it took.
     full_ns: u64,
@@ -21,12 +20,7 @@ pub(super) struct Rate {
 impl Rate {
     /// Takes in a look; `is_full`: the device has more to write than it takes.
     pub fn push(&mut self, elapsed_ns: u64, bytes: u64, is_full: bool) {
-        self.looks.push_back((elapsed_ns, bytes));
-        let mut held: u64 = self.looks.iter().map(|look| look.0).sum();
-        while let Some(first) = self.looks.front().filter(|look| held >= SECOND_NS + look.0) {
-            held -= first.0;
-            self.looks.pop_front();
-        }
+        let held = self.looks.push(elapsed_ns, bytes, SECOND_NS);
         self.full_ns = if is_full { self.full_ns + elapsed_ns } else { 0 };
         if held < SECOND_NS / 2 {
             return;
@@ -47,7 +41,6 @@ impl Rate {
 
     /// What it took in the last second.
     pub fn last_second(&self) -> f64 {
-        let (elapsed, bytes) = self.looks.iter().fold((0, 0), |sum, look| (sum.0 + look.0, sum.1 + look.1));
-        bytes as f64 / (elapsed as f64 / 1e9).max(1e-3)
+        self.looks.per_second()
     }
 }

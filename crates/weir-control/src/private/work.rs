@@ -1,10 +1,9 @@
 //! Whether cgroups that are held still write in bulk. A service may go on with a few bytes for days after it copied its data, and
 //! limits that nobody needs would stay as long.
 
-use std::collections::VecDeque;
-
 use super::Group;
 use super::constants::SECOND_NS;
+use super::looks::Looks;
 use crate::bypass::{COUNTS, LEAST_PER_SECOND};
 
 /// Writes come in lumps: they are summed over so long.
@@ -17,8 +16,7 @@ const BACKLOG_BYTES: u64 = 1 << 20;
 /// What one cgroup wrote in the last seconds.
 #[derive(Debug, Clone, Default)]
 pub struct Work {
-    /// Time and bytes of each look.
-    looks: VecDeque<(u64, u64)>,
+    looks: Looks,
     backlog_bytes: u64,
 }
 
@@ -26,32 +24,17 @@ impl Work {
     /// Takes in a look.
     pub fn push(&mut self, elapsed_ns: u64, group: &Group) {
         self.backlog_bytes = group.memory.backlog();
-        self.looks.push_back((elapsed_ns, group.bytes()));
-        let mut held: u64 = self.looks.iter().map(|look| look.0).sum();
-        while let Some(first) = self.looks.front().filter(|look| held >= WINDOW_NS + look.0) {
-            held -= first.0;
-            self.looks.pop_front();
-        }
-    }
-
-    fn wrote(&self) -> bool {
-        self.looks.back().is_some_and(|look| look.1 > 0)
-    }
-
-    fn per_second(&self) -> f64 {
-        let (elapsed_ns, bytes) =
-            self.looks.iter().fold((0, 0), |sum, look| (sum.0 + look.0, sum.1 + look.1));
-        bytes as f64 / (elapsed_ns as f64 / 1e9).max(1e-3)
+        self.looks.push(elapsed_ns, group.bytes(), WINDOW_NS);
     }
 }
 
 /// Which of the cgroups of a device write in bulk at their last look; `pace` is what io.max lets all of them write, in bytes a second. Together they
 /// write what would be a flood, or at least half of their pace; of that one counts from the share on from which it would be held.
 pub fn are_at_work(works: &[&Work], pace: Option<u64>) -> Vec<bool> {
-    let rates: Vec<f64> = works.iter().map(|work| work.per_second()).collect();
+    let rates: Vec<f64> = works.iter().map(|work| work.looks.per_second()).collect();
     let all: f64 = rates.iter().sum();
     let least = pace.map_or(LEAST_PER_SECOND, |pace| LEAST_PER_SECOND.min(OF_PACE * pace as f64));
-    let counts = |work: &Work, rate: f64| work.wrote() && all >= least && rate >= COUNTS * all;
+    let counts = |work: &Work, rate: f64| work.looks.last() > 0 && all >= least && rate >= COUNTS * all;
     let is_at_work = |(work, rate): (&&Work, &f64)| work.backlog_bytes > BACKLOG_BYTES || counts(work, *rate);
     works.iter().zip(&rates).map(is_at_work).collect()
 }

@@ -129,22 +129,22 @@ pub(super) fn beneath(device: DeviceNumber) -> Beneath {
         }
         layer = below;
     }
-    let paths: Vec<DeviceNumber> = beneath.leaves.iter().flat_map(|leaf| nvme_paths(*leaf)).collect();
-    beneath.leaves.extend(paths);
+    let namespaces: Vec<String> = beneath.leaves.iter().filter_map(|leaf| nvme_name(*leaf)).collect();
+    if !namespaces.is_empty() {
+        // Of one with several paths, hidden disks get the requests. They have no `dev` under /sys.
+        let diskstats = weir_fs::read_lossily("/proc/diskstats").unwrap_or_default();
+        beneath.leaves.extend(namespaces.iter().flat_map(|name| nvme_paths_of(name, &diskstats)));
+    }
     beneath.leaves.sort();
     beneath.leaves.dedup();
     beneath
 }
 
-/// The hidden disks that get the requests of an NVMe namespace with several paths; none of any other device.
-fn nvme_paths(device: DeviceNumber) -> Vec<DeviceNumber> {
-    let folder = fs::canonicalize(format!("/sys/dev/block/{device}")).ok();
-    let name = folder.as_ref().and_then(|folder| folder.file_name()?.to_str()).unwrap_or_default();
-    if !name.starts_with("nvme") {
-        return Vec::new();
-    }
-    // They have no `dev` under /sys.
-    nvme_paths_of(name, &weir_fs::read_lossily("/proc/diskstats").unwrap_or_default())
+/// The name of an NVMe namespace; `None` of any other device.
+fn nvme_name(device: DeviceNumber) -> Option<String> {
+    let folder = fs::canonicalize(format!("/sys/dev/block/{device}")).ok()?;
+    let name = folder.file_name()?.to_str()?;
+    name.starts_with("nvme").then(|| name.to_string())
 }
 
 /// A namespace `nvme0n1` has paths `nvme0c0n1`, `nvme0c1n1` (drivers/nvme/host/multipath.c,

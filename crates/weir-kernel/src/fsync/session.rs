@@ -463,9 +463,8 @@ impl<'a> FsyncSession<'a> {
     }
 
     fn stalls(&self) -> Vec<Stall> {
-        let map = &self.skeleton.maps.stalls;
-        let mut stalls: Vec<Stall> =
-            map.keys().filter_map(|key| stall(&key, &map.lookup(&key, MapFlags::ANY).ok()??)).collect();
+        let all = entries(&self.skeleton.maps.stalls);
+        let mut stalls: Vec<Stall> = all.iter().filter_map(|(key, value)| stall(key, value)).collect();
         stalls.sort_by_key(|stall| std::cmp::Reverse(stall.slept_ns));
         stalls
     }

@@ -181,9 +181,13 @@ impl Governor {
     /// # Errors
     /// When the actuator's files cannot be read.
     pub fn limits(&self) -> Result<Limits, KnobError> {
-        let values = self.hand.read(&self.host)?;
-        let bounds = self.bounds(&values)?;
-        let limits = self.hand.limits(&self.host, &values, &bounds, || Ok(self.threshold()?.bytes))?;
+        self.limits_of(&self.hand.read(&self.host)?)
+    }
+
+    /// The same by these values, which are in force.
+    fn limits_of(&self, values: &[Value]) -> Result<Limits, KnobError> {
+        let bounds = self.bounds(values)?;
+        let limits = self.hand.limits(&self.host, values, &bounds, || Ok(self.threshold()?.bytes))?;
         self.seen_bytes.set(limits.now_bytes);
         Ok(limits)
     }
@@ -282,7 +286,8 @@ impl Governor {
         if self.descent.is_none() && self.share_percent().is_none() {
             return Ok(Move::Written { bytes: self.seen_bytes.get() });
         }
-        let Limits { now_bytes: now, saved_bytes, .. } = self.limits()?;
+        // As they were just seen to be.
+        let Limits { now_bytes: now, saved_bytes, .. } = self.limits_of(&self.in_force)?;
         let above = self.above_baseline(saved_bytes);
         if let Some(bytes) = above.filter(|_| self.descent.is_none()) {
             self.descent = Some(Descent::new(bytes, saved_bytes, Instant::now(), None));
