@@ -85,7 +85,7 @@ impl Asker {
             let again = match &answer {
                 // The engine takes a file that is gone for an empty one.
                 Ok(_) => !self.origin.has_all(&meant) && self.lists_anew()?,
-                Err(Failed::Files(_)) => self.lists_anew()? || self.drops_damaged(meant),
+                Err(Failed::Files(_)) => self.lists_anew()? || self.drops_damaged(&meant),
                 Err(_) => false,
             };
             if !again {
@@ -105,11 +105,8 @@ impl Asker {
     }
 
     /// Whether some of these are damaged inside.
-    fn drops_damaged(&mut self, asked: Vec<Stored>) -> bool {
-        let mut damaged: BTreeSet<Stored> = asked.iter().cloned().collect();
-        let mut whole = asked;
-        self.origin.drop_damaged(&mut whole);
-        whole.iter().for_each(|file| _ = damaged.remove(file));
+    fn drops_damaged(&mut self, asked: &[Stored]) -> bool {
+        let damaged = self.origin.damaged(asked);
         self.files.retain(|file| !damaged.contains(file));
         !damaged.is_empty()
     }

@@ -1,5 +1,6 @@
 //! Where the tables are read: in a folder of this machine, or in a bucket.
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,12 +53,10 @@ impl Origin {
             .is_ok_and(|root| files.iter().all(|file| root.open_file(file.below(), Access::Read).is_ok()))
     }
 
-    /// Reads every file whole, and leaves the damaged out; how many those are. Not in a bucket.
-    pub fn drop_damaged(&self, files: &mut Vec<Stored>) -> usize {
-        let Origin::Here(archive) = self else { return 0 };
-        let before = files.len();
-        files.retain(|file| is_whole(archive, file, archive.rows(file)));
-        before - files.len()
+    /// Reads every file whole; those that are damaged, which are said. Not in a bucket.
+    pub fn damaged(&self, files: &[Stored]) -> BTreeSet<Stored> {
+        let Origin::Here(archive) = self else { return BTreeSet::new() };
+        files.iter().filter(|file| !is_whole(archive, file, archive.rows(file))).cloned().collect()
     }
 
     /// The address of the tables, without a slash at its end.

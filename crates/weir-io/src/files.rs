@@ -70,10 +70,7 @@ pub struct Files {
 
 impl Files {
     /// What a job runs on.
-    ///
-    /// # Errors
-    /// Those of [`prepare`], or when an earlier job's files cannot be opened as this job asks.
-    pub fn prepared(&mut self, job: &Job, stop: &Stop, progress: Progress<'_>) -> Result<&Prepared, IoError> {
+    fn prepared(&mut self, job: &Job, stop: &Stop, progress: Progress<'_>) -> Result<&Prepared, IoError> {
         let at = match self.made.iter().position(|(target, _)| *target == job.target) {
             Some(at) => {
                 self.made[at].1.places.iter().try_for_each(|place| file::open(job, place).map(drop))?;
@@ -90,7 +87,7 @@ impl Files {
     /// A job with its stream over what it runs on.
     ///
     /// # Errors
-    /// The same, or when the stream does not fit the files.
+    /// Those of [`prepare`], when an earlier job's files cannot be opened as this job asks, or when the stream does not fit the files.
     pub fn plan(&mut self, job: Job, stop: &Stop, progress: Progress<'_>) -> Result<JobPlan, IoError> {
         let prepared = self.prepared(&job, stop, progress)?;
         let layout = Layout { file_bytes: prepared.file_bytes.clone() };

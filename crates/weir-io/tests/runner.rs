@@ -45,7 +45,11 @@ fn job(engine: EngineKind, path: &Path) -> Job {
 }
 
 fn plan(job: Job, path: &Path) -> JobPlan {
-    let layout = Layout { file_bytes: vec![4096 * BLOCKS] };
+    plan_over(job, path, 4096 * BLOCKS)
+}
+
+fn plan_over(job: Job, path: &Path, bytes: u64) -> JobPlan {
+    let layout = Layout { file_bytes: vec![bytes] };
     let source = Box::new(JobStream::new(&job, &layout).unwrap());
     let places = if job.engine == EngineKind::Null { Vec::new() } else { vec![Place::named(path).unwrap()] };
     JobPlan { job, source, places }
@@ -337,8 +341,7 @@ fn buffered_reads_come_from_the_storage_unless_the_cache_is_kept() {
         return;
     }
     let keys = |spec: Job| {
-        let source = Box::new(JobStream::new(&spec, &Layout { file_bytes: vec![BYTES] }).unwrap());
-        let plan = JobPlan { job: spec, source, places: vec![Place::named(&path).unwrap()] };
+        let plan = plan_over(spec, &path, BYTES);
         let record =
             run(vec![plan], &RunOptions::default(), &mut Silent, &Stop::default()).unwrap().remove(0);
         record.notes.into_iter().map(|note| note.key).collect::<Vec<_>>()
@@ -415,9 +418,7 @@ fn verified_writes_to_fewer_blocks_than_the_depth_go_on() {
             duration: Nanos::from_millis(200),
             ..job(engine, &path)
         };
-        let source =
-            Box::new(JobStream::new(&spec, &Layout { file_bytes: vec![4096 * FILE_BLOCKS] }).unwrap());
-        let plan = JobPlan { job: spec, source, places: vec![Place::named(&path).unwrap()] };
+        let plan = plan_over(spec, &path, 4096 * FILE_BLOCKS);
         let record =
             run(vec![plan], &RunOptions::default(), &mut Silent, &Stop::default()).unwrap().remove(0);
         let verify = record.verify.as_ref().unwrap();

@@ -237,21 +237,27 @@ fn root_alone_a_file_system_with_a_bdi_of_its_own_is_guarded() {
     end(load);
 }
 
+/// What the guard says at its end that runs beside a small device, in a namespace whose mounts a script has changed.
+fn in_a_namespace(script: &str, more: &str) -> (Bench, Value) {
+    let bench = Bench::on(LoopDevice::create(&["fs=ext4", "size=64M"]));
+    let mount = bench.device.mount().to_string_lossy().into_owned();
+    let script = format!("{script} && exec \"$@\"");
+    let wrapper = ["unshare", "--mount", "sh", "-c", &script, &mount];
+    let typed = format!("guard run --shadow --no-history --duration 1s --format json{more}");
+    let run = ended(bench.wrapped(&wrapper, &typed));
+    assert_eq!(run.code, 0, "{run:?}");
+    let state = serde_json::from_str(&run.stdout).unwrap();
+    (bench, state)
+}
+
 /// As `ProtectSystem=strict` mounts them for the service: read-only, in a namespace of its own, while others write.
 #[test]
 fn root_a_device_that_the_guard_may_not_write_to_is_guarded() {
-    let needs = &["mkfs.ext4", "unshare"];
-    if !root_or_say("root_a_device_that_the_guard_may_not_write_to_is_guarded", needs) {
+    let test = "root_a_device_that_the_guard_may_not_write_to_is_guarded";
+    if !root_or_say(test, &["mkfs.ext4", "unshare"]) {
         return;
     }
-    let bench = Bench::on(LoopDevice::create(&["fs=ext4", "size=64M"]));
-    let mount = bench.device.mount().to_string_lossy().into_owned();
-    let script = "mount -o remount,bind,ro \"$0\" && exec \"$@\"";
-    let wrapper = ["unshare", "--mount", "sh", "-c", script, &mount];
-    let typed = "guard run --shadow --no-history --duration 1s --format json";
-    let run = ended(bench.wrapped(&wrapper, typed));
-    assert_eq!(run.code, 0, "{run:?}");
-    let state: Value = serde_json::from_str(&run.stdout).unwrap();
+    let (bench, state) = in_a_namespace("mount -o remount,bind,ro \"$0\"", "");
     let names = state["devices"].as_array().unwrap().iter().map(|device| &device["name"]);
     assert!(names.clone().any(|name| *name == bench.name()), "{:?}", names.collect::<Vec<_>>());
 }
@@ -259,20 +265,14 @@ fn root_a_device_that_the_guard_may_not_write_to_is_guarded() {
 /// As the root disk is to the service, which may write to `/var/lib/weir` alone.
 #[test]
 fn root_a_canary_finds_a_folder_of_the_device_that_takes_writes() {
-    let needs = &["mkfs.ext4", "unshare"];
-    if !root_or_say("root_a_canary_finds_a_folder_of_the_device_that_takes_writes", needs) {
+    let test = "root_a_canary_finds_a_folder_of_the_device_that_takes_writes";
+    if !root_or_say(test, &["mkfs.ext4", "unshare"]) {
         return;
     }
-    let bench = Bench::on(LoopDevice::create(&["fs=ext4", "size=64M"]));
-    let mount = bench.device.mount().to_string_lossy().into_owned();
-    let script = "mkdir \"$0/state\" && mount --bind \"$0/state\" \"$0/state\" \
-                  && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
-    let wrapper = ["unshare", "--mount", "sh", "-c", script, &mount];
-    let typed = "guard run --shadow --no-history --sensor canary --duration 1s --format json";
-    let run = ended(bench.wrapped(&wrapper, &format!("{typed} MNT")));
-    assert_eq!(run.code, 0, "{run:?}");
-    let state: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(state["devices"][0]["sensor"]["source"], "canary", "{run:?}");
+    let script =
+        "mkdir \"$0/state\" && mount --bind \"$0/state\" \"$0/state\" && mount -o remount,bind,ro \"$0\"";
+    let (bench, state) = in_a_namespace(script, " --sensor canary MNT");
+    assert_eq!(state["devices"][0]["sensor"]["source"], "canary", "{state}");
     assert_eq!(bench.device.mount().join("state").read_dir().unwrap().count(), 0);
 }
 
