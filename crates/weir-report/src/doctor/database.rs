@@ -39,7 +39,7 @@ fn section(finding: &DbFinding) -> String {
 
 fn advice(report: &DbReport) -> String {
     if report.advice.is_empty() {
-        return format!("\n{}\n", report.closing);
+        return format!("\n{}", wrapped("", 0, &report.closing));
     }
     let mut out = "\nTo consider (weir changes nothing by itself; try on a copy first)\n".to_string();
     for (nth, one) in report.advice.iter().enumerate() {

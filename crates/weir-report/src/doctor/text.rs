@@ -171,7 +171,7 @@ fn cell(effect: &FloodEffect, side: &EffectSide) -> String {
 
 fn advice(report: &DoctorReport) -> String {
     if report.advice.is_empty() {
-        return format!("\n{}\n", report.closing);
+        return format!("\n{}", wrapped("", 0, &report.closing));
     }
     let mut out = "\nTo consider (weir changes nothing by itself)\n".to_string();
     for (i, a) in report.advice.iter().enumerate() {
@@ -257,5 +257,19 @@ mod tests {
             text.contains("\nNext, to hold commits as the load changes: sudo weir guard run --shadow\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn why_nothing_is_advised_can_be_pasted_too() {
+        let mut report = from_record(&throttled_and_flooded().record(Vec::new())).unwrap();
+        report.advice.clear();
+        report.closing =
+            "vm.dirty_bytes = 40 MB left 49 % of 10 threads' commits instead of 21 %, which may be chance: \
+                          the trials' intervals overlap; the next steps are below."
+                .to_string();
+        let text = doctor(&report);
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flowing.contains(&report.closing), "{text}");
     }
 }
