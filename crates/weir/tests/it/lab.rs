@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -69,6 +70,13 @@ pub fn root_or_say(test: &str, commands: &[&str]) -> bool {
         let _ = writeln!(io::stderr(), "not run: {test} lacks {lacking}");
     }
     lacking.is_none()
+}
+
+/// How many of so many I/Os programs in the kernel have to see. Some virtual machines keep them out of their supervisor,
+/// process 1, whose executable even root may not see: a completion that interrupts it is not told.
+pub fn seen_of(ios: u64) -> RangeInclusive<u64> {
+    let hidden = if fs::read_link("/proc/1/exe").is_err() { 3 } else { 0 };
+    ios - hidden..=ios
 }
 
 fn is_root() -> bool {

