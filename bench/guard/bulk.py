@@ -11,7 +11,7 @@ import time
 
 import device as devices
 
-# An archive of so many small files, and into how many folders it is unpacked before the first gives its room to the next.
+# An archive of so many small files, and into how many folders it is unpacked at most before the first gives its room to the next.
 SMALL_FILES, SMALL_BYTES, SMALL_FOLDERS = 4096, 16384, 48
 CGROUPS = "/sys/fs/cgroup"
 
@@ -63,7 +63,7 @@ class Bulk:
 
     def targets(self):
         """Where it writes."""
-        count = {"dd-cached": 1, "untar": SMALL_FOLDERS}.get(self.kind, 2)
+        count = {"dd-cached": 1, "untar": small_folders(self.device.bulk_mib * devices.MIB)}.get(self.kind, 2)
         return [os.path.join(self.device.mount, f"bulk.{number}") for number in range(count)]
 
     def loop(self):
@@ -90,6 +90,11 @@ class Bulk:
         """Its files, but for one that others are to find cached."""
         for path in self.targets() if self.kind != "dd-cached" else []:
             clear(path)
+
+
+def small_folders(bulk_bytes):
+    """Folders of small files with as much room as two large files."""
+    return max(2, min(SMALL_FOLDERS, 2 * bulk_bytes // (SMALL_FILES * SMALL_BYTES)))
 
 
 def words(kind, device, origin, target):

@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 loader = importlib.machinery.SourceFileLoader("gauntlet", os.path.join(GUARD, "gauntlet"))
 gauntlet = importlib.util.module_from_spec(importlib.util.spec_from_loader("gauntlet", loader))
 loader.exec_module(gauntlet)
+import bulk  # noqa: E402
 import cells  # noqa: E402
 
 
@@ -23,6 +24,14 @@ def arguments(**more):
     found |= {"front": [], "quick": True, "limits": "default,guard,binary", "phase_seconds": 12, "binary": "old", "bulk_in": None, "size": 12288, "dir": "/var/tmp", "on": "zram"}
     found |= {"most_iops": 20_000, "file_systems": "ext4,xfs,btrfs", "no_front": False, "private": [], "steady": False, "most_mbps": 1000}
     return argparse.Namespace(**found | more)
+
+
+class SmallFiles(unittest.TestCase):
+    def test_they_fit_beside_each_other_on_a_small_device(self):
+        archive = bulk.SMALL_FILES * bulk.SMALL_BYTES
+        for bulk_mib, folders in ((10, 2), (600, 18), (6000, bulk.SMALL_FOLDERS)):
+            self.assertEqual(bulk.small_folders(bulk_mib << 20), folders)
+            self.assertTrue(folders * archive <= (2 * bulk_mib << 20) or folders == 2)
 
 
 class Chosen(unittest.TestCase):
