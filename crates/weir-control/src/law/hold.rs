@@ -130,6 +130,7 @@ impl Guard {
             self.probe = None;
             if view.count >= self.parameters.mean_samples && !hurts {
                 self.reference.bound(&view);
+                self.note_probe(sample, &view);
             }
             return Some((self.set(sample, probe.back_bytes), Branch::Probe));
         }
@@ -156,6 +157,14 @@ impl Guard {
         let action = self.set(sample, floor);
         self.probe = Some(Probe { from_ns: now, until_ns: now + probe_ns, back_bytes: limit });
         Some((action, Branch::Probe))
+    }
+
+    /// A probe has been at a rung, too.
+    fn note_probe(&mut self, sample: &Sample, view: &View) {
+        let verdict = judge::judge(view, &self.reference, &self.parameters);
+        let (Some(kept), Some(ladder)) = (verdict.kept, self.ladders.current()) else { return };
+        let outcome = outcome(kept.min(1.0), &verdict, view);
+        ladder.note(rung_of(sample.limits.now_bytes), outcome, view.delivered, sample.at_ns);
     }
 
     fn is_checkpoint(&self, view: &View) -> bool {
@@ -246,13 +255,8 @@ impl Guard {
         }
         // A second that was doubted counts with the one that followed it.
         let whole = self.window.since(from_ns);
-        let outcome = Outcome {
-            kept: kept_of(&judge::judge(&whole, &self.reference, &self.parameters)),
-            is_over: verdict.tail == State::Bad,
-            p99_ns: verdict.p99_ns,
-            delivered: whole.delivered,
-            span_ns: whole.elapsed_ns as f64,
-        };
+        let kept = kept_of(&judge::judge(&whole, &self.reference, &self.parameters));
+        let outcome = outcome(kept, &verdict, &whole);
         // A look that took long is no end of the window: it is all of it.
         let last = self.window.since(now.saturating_sub(4 * self.parameters.look_ns));
         let last = if last.elapsed_ns > 0 { last.delivered } else { whole.delivered };
@@ -275,6 +279,7 @@ impl Guard {
         let standing = Standing {
             is_short,
             own,
+            throttled: verdict.own,
             has_spare: verdict.has_spare(p),
             tail: verdict.tail_ratio.unwrap_or(0.0),
             may_rise: (is_short || is_held) && !few && is_soon_written,
@@ -330,5 +335,16 @@ impl Guard {
         let here = self.ladders.current().and_then(|ladder| ladder.known(rung_of(limit), now));
         let misses = here.is_some_and(|outcome| outcome.kept < least || outcome.is_over);
         if misses { Branch::Infeasible } else { Branch::Steady }
+    }
+}
+
+/// What syncs and bulk writers had in a window.
+fn outcome(kept: f64, verdict: &Verdict, view: &View) -> Outcome {
+    Outcome {
+        kept,
+        is_over: verdict.tail == State::Bad,
+        p99_ns: verdict.p99_ns,
+        delivered: view.delivered,
+        span_ns: view.elapsed_ns as f64,
     }
 }

@@ -111,6 +111,8 @@ pub(super) struct Standing {
     pub is_short: bool,
     /// What they lost, they lost waiting for pages of their own: a higher limit is tried first.
     pub own: bool,
+    /// They wait for such pages at all.
+    pub throttled: bool,
     /// They keep so much that two rungs up are worth trying at once.
     pub has_spare: bool,
     /// The tail as a multiple of its target; 0 where it is not known.
@@ -338,7 +340,7 @@ impl Ladder {
     pub fn next(&mut self, at: Rung, standing: &Standing) -> Option<Rung> {
         let here = self.known(at, standing.now_ns)?;
         let own = standing.worth(&here);
-        if let Some(better) = self.better(at, own, standing) {
+        if let Some(better) = self.better(at, &here, standing) {
             self.now.home = Some(better);
             return Some(better);
         }
@@ -356,20 +358,27 @@ impl Ladder {
         let higher = || self.untried(at, 1, reach_up, own, standing).filter(|_| standing.may_rise);
         match (standing.is_short, standing.own) {
             (false, _) => higher(),
-            (true, false) => lower().or_else(higher),
+            // What is seen at a limit that delivers all there is cannot be its doing; what syncs keep there is chance.
+            (true, false) => lower().or_else(|| higher().filter(|_| standing.lacks(&here))),
             (true, true) => higher().or_else(lower),
         }
     }
 
     /// The best rung of those that are known to be better. A lower one never brings bulk writers more, so it is one only
     /// where the target is missed.
-    fn better(&self, at: Rung, own: f64, standing: &Standing) -> Option<Rung> {
+    fn better(&self, at: Rung, here: &Outcome, standing: &Standing) -> Option<Rung> {
+        let own = standing.worth(here);
         let known = self
             .now
             .rungs
             .iter()
             .filter(|(rung, found)| standing.has(**rung) && found.is_believed(standing.now_ns));
-        let worth = known.map(|(rung, found)| (*rung, standing.worth(&found.outcome)));
+        let is_chance = |rung: Rung| rung > at && standing.is_short && !standing.throttled;
+        let worth = known.map(|(rung, found)| {
+            let there = found.outcome;
+            let kept = if is_chance(*rung) { there.kept.min(here.kept) } else { there.kept };
+            (*rung, standing.worth(&Outcome { kept, ..there }))
+        });
         let is_better = |(rung, there): &(Rung, f64)| match rung.cmp(&at) {
             Ordering::Greater => *there > own + GAIN,
             Ordering::Less => standing.is_short && *there > own + MARGIN,
@@ -406,7 +415,17 @@ impl Standing {
         let kept = (outcome.kept / self.keep).min(1.0);
         let near = NEAR * (1.0 - kept).min(1.0 - NEAR_KEPT);
         let tail = if outcome.is_over { TAIL } else { 0.0 };
-        kept - near - tail + BULK * (outcome.delivered / self.full.max(1.0)).min(1.0)
+        kept - near - tail + BULK * self.delivers(outcome)
+    }
+
+    /// Whether a higher limit may do more than this one did: syncs wait for it, or the device delivers less than it can.
+    fn lacks(&self, here: &Outcome) -> bool {
+        self.throttled || BULK * (1.0 - self.delivers(here)) > MARGIN
+    }
+
+    /// The share of its best that the device delivers.
+    fn delivers(&self, outcome: &Outcome) -> f64 {
+        (outcome.delivered / self.full.max(1.0)).min(1.0)
     }
 
     /// How many rungs further down is tried, by what syncs lose.
@@ -439,9 +458,9 @@ mod tests {
     }
 
     fn standing(is_short: bool) -> Standing {
-        let (own, has_spare, tail, may_rise, bound) = (false, false, 0.0, true, true);
+        let (own, throttled, has_spare, tail, may_rise, bound) = (false, false, false, 0.0, true, true);
         let (ends, keep, full, now_ns) = ((2, 20), 0.93, FULL, 2 * SECOND);
-        Standing { is_short, own, has_spare, tail, may_rise, bound, ends, keep, full, now_ns }
+        Standing { is_short, own, throttled, has_spare, tail, may_rise, bound, ends, keep, full, now_ns }
     }
 
     /// A ladder on which these were found.
@@ -469,7 +488,7 @@ mod tests {
     #[test]
     fn a_step_goes_where_it_is_worth_most() {
         // (found, from, short, to)
-        let cases: [(&[Measured], Rung, bool, Option<Rung>); 10] = [
+        let cases: [(&[Measured], Rung, bool, Option<Rung>); 13] = [
             // Little is lost: one down. Nearly everything: three.
             (&[(8, 0.90, 0.9)], 8, true, Some(7)),
             (&[(8, 0.20, 1.0)], 8, true, Some(5)),
@@ -483,7 +502,12 @@ mod tests {
             // No limit holds the target: the one that lets more through.
             (&[(8, 0.60, 0.9), (7, 0.60, 0.6)], 7, true, Some(8)),
             // Where a step down cost bulk writers something and gave syncs nothing, the way is up.
-            (&[(8, 0.60, 0.9), (7, 0.60, 0.6)], 8, true, Some(9)),
+            (&[(8, 0.60, 0.75), (7, 0.60, 0.5)], 8, true, Some(9)),
+            // Unless the device delivers next to all it can.
+            (&[(8, 0.60, 0.9), (7, 0.60, 0.6)], 8, true, None),
+            // What syncs keep more by chance, at a limit that lets no more through, is no reason to go up.
+            (&[(8, 0.19, 1.0), (5, 0.17, 1.0)], 5, true, Some(2)),
+            (&[(6, 0.20, 0.98), (3, 0.15, 0.98), (2, 0.18, 0.98)], 3, true, None),
             // All of the device does not make up for a target that is held.
             (&[(8, 0.93, 0.2), (10, 0.84, 1.0)], 10, true, Some(8)),
             // But it does for a few of the syncs where none holds it.
@@ -492,7 +516,7 @@ mod tests {
         for (rungs, at, is_short, to) in cases {
             assert_eq!(next(rungs, at, standing(is_short)), to, "{rungs:?} from {at}");
         }
-        let own = Standing { own: true, ..standing(true) };
+        let own = Standing { own: true, throttled: true, ..standing(true) };
         assert_eq!(next(&[(8, 0.5, 0.5)], 8, own), Some(9), "their own pages are in the way");
         let spare = Standing { has_spare: true, ..standing(false) };
         assert_eq!(next(&[(8, 0.99, 0.5)], 8, spare), Some(10));
