@@ -28,8 +28,9 @@ use super::spawn::{self, Running};
 /// The hidden first argument by which a program knows that it is to do away with a sandbox: see [`remover_main`].
 pub const ARGUMENT: &str = "__sandbox-remover";
 
-/// So long a server may take to end in order where that matters, and to be gone when it was killed.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// So long a server may take to end in order where that matters, and to be gone when it was killed. Nobody waits for that, and
+/// beside a busy disk it takes a while.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Where the minder has its end of the channel, and the locks of both folders.
 const CHANNEL: RawFd = 3;
 const LOCKS: [RawFd; 2] = [4, 5];
