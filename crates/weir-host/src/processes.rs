@@ -22,6 +22,7 @@ pub struct ProcessSample {
 struct Counters {
     /// When the process began, in ticks since boot: a number may be used again, and a process may rename itself.
     began: u64,
+    parent: u32,
     name: String,
     read_bytes: u64,
     write_bytes: u64,
@@ -39,9 +40,9 @@ impl Host {
             match self.counters_of(pid) {
                 Ok((read_bytes, write_bytes)) => {
                     // What a kernel thread writes, some process made dirty, and counts there.
-                    if let Some(began) = self.began(pid) {
+                    if let Some((began, parent)) = self.birth(pid) {
                         let name = self.tree.line(&format!("/proc/{pid}/comm")).unwrap_or_default();
-                        by_pid.insert(pid, Counters { began, name, read_bytes, write_bytes });
+                        by_pid.insert(pid, Counters { began, parent, name, read_bytes, write_bytes });
                     }
                 }
                 // A process that ended in the meantime is no refusal.
@@ -83,14 +84,49 @@ pub struct Moved {
 impl ProcessSample {
     /// The same as [`ProcessSample::since`] in whole bytes, in no order.
     pub fn moved_since(&self, earlier: &ProcessSample) -> Vec<Moved> {
+        let inherited = self.inherited(earlier);
         let moved = |(pid, later): (&u32, &Counters)| {
             let before = earlier.of(*pid, later);
-            let bytes = |pick: fn(&Counters) -> u64| pick(later).saturating_sub(before.map_or(0, pick));
-            let (read_bytes, written_bytes) = (bytes(|c| c.read_bytes), bytes(|c| c.write_bytes));
+            let (of_ended_read, of_ended_written) = inherited.get(pid).copied().unwrap_or_default();
+            let grown = |pick: fn(&Counters) -> u64, of_ended: u64| {
+                pick(later).saturating_sub(before.map_or(0, pick)).saturating_sub(of_ended)
+            };
+            let read_bytes = grown(|c| c.read_bytes, of_ended_read);
+            let written_bytes = grown(|c| c.write_bytes, of_ended_written);
             let moved = read_bytes.saturating_add(written_bytes) > 0;
             moved.then(|| Moved { pid: *pid, comm: later.name.clone(), read_bytes, written_bytes })
         };
         self.by_pid.iter().filter_map(moved).collect()
+    }
+
+    /// What processes had read and written at the earlier sample that have ended since, by their nearest ancestors that have not. The
+    /// kernel adds the counters of a process to those of the one that waits for its end (kernel/exit.c, wait_task_zombie), and shows the
+    /// sum in /proc/PID/io: those bytes were counted before.
+    fn inherited(&self, earlier: &ProcessSample) -> HashMap<u32, (u64, u64)> {
+        let mut inherited: HashMap<u32, (u64, u64)> = HashMap::new();
+        let ended = earlier.by_pid.iter().filter(|(pid, before)| self.of(**pid, before).is_none());
+        for (_, gone) in ended.filter(|(_, gone)| gone.read_bytes | gone.write_bytes > 0) {
+            if let Some(heir) = self.heir(earlier, gone) {
+                let (read, written) = inherited.entry(heir).or_default();
+                *read = read.saturating_add(gone.read_bytes);
+                *written = written.saturating_add(gone.write_bytes);
+            }
+        }
+        inherited
+    }
+
+    /// The nearest ancestor of a process of the earlier sample that has not ended. `None` where one of those between was not read.
+    fn heir(&self, earlier: &ProcessSample, gone: &Counters) -> Option<u32> {
+        let mut parent = gone.parent;
+        // A process is younger than its ancestors; a number that was used again meanwhile makes no circle.
+        for _ in 0..earlier.by_pid.len() {
+            let before = earlier.by_pid.get(&parent)?;
+            if self.of(parent, before).is_some() {
+                return Some(parent);
+            }
+            parent = before.parent;
+        }
+        None
     }
 
     /// The counters of the same process.
@@ -104,20 +140,17 @@ impl ProcessSample {
     }
 
     /// Processes that read or wrote since the earlier sample, those that moved most bytes first. One that began in
-    /// between counts with all it did.
+    /// between counts with all it did, and with that of children for whose end it waited.
     pub fn since(&self, earlier: &ProcessSample) -> Vec<ProcessLoad> {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(1e-9);
-        let load = |(pid, later): (&u32, &Counters)| {
-            let before = earlier.of(*pid, later);
-            let rate = |pick: fn(&Counters) -> u64| {
-                pick(later).saturating_sub(before.map_or(0, pick)) as f64 / seconds
-            };
-            let (read, write) = (rate(|c| c.read_bytes), rate(|c| c.write_bytes));
-            let name = later.name.clone();
-            ProcessLoad { pid: *pid, name, read_bytes_per_second: read, write_bytes_per_second: write }
+        let load = |moved: Moved| ProcessLoad {
+            pid: moved.pid,
+            name: moved.comm,
+            read_bytes_per_second: moved.read_bytes as f64 / seconds,
+            write_bytes_per_second: moved.written_bytes as f64 / seconds,
         };
         let bytes = |p: &ProcessLoad| p.read_bytes_per_second + p.write_bytes_per_second;
-        let mut loads: Vec<ProcessLoad> = self.by_pid.iter().map(load).filter(|p| bytes(p) > 0.0).collect();
+        let mut loads: Vec<ProcessLoad> = self.moved_since(earlier).into_iter().map(load).collect();
         loads.sort_by(|a, b| bytes(b).total_cmp(&bytes(a)).then(a.pid.cmp(&b.pid)));
         loads
     }
@@ -161,6 +194,7 @@ mod tests {
         let at = Instant::now();
         let counters = |began, name: &str, write_bytes| Counters {
             began,
+            parent: 0,
             name: name.into(),
             read_bytes: 0,
             write_bytes,
@@ -182,5 +216,54 @@ mod tests {
         assert_eq!(loads, [("dd", 500.0), ("cp", 200.0), ("new", 100.0)].map(|(n, r)| (n.to_string(), r)));
         let moved = later.moved_since(&earlier).into_iter().find(|moved| moved.pid == 3).unwrap();
         assert_eq!((moved.comm.as_str(), moved.written_bytes), ("new", 200));
+    }
+
+    /// A backup's gzip, the shell that waits for it, cron, which waits for both; and a database whose workers end.
+    #[test]
+    fn bytes_of_a_process_that_ends_count_once() {
+        let sample = |list: &[(u32, u32, &str, u64, u64)]| ProcessSample {
+            at: Instant::now(),
+            by_pid: list
+                .iter()
+                .map(|&(pid, parent, name, read_bytes, write_bytes)| {
+                    (pid, Counters { began: 7, parent, name: name.into(), read_bytes, write_bytes })
+                })
+                .collect(),
+            refused: 0,
+        };
+        let moved = |later: &ProcessSample, earlier: &ProcessSample| {
+            let mut moved: Vec<(u32, u64, u64)> = later
+                .moved_since(earlier)
+                .into_iter()
+                .map(|moved| (moved.pid, moved.read_bytes, moved.written_bytes))
+                .collect();
+            moved.sort_unstable();
+            moved
+        };
+        let running = sample(&[
+            (1, 0, "init", 9, 9),
+            (10, 1, "cron", 0, 10),
+            (11, 10, "backup.sh", 1, 20),
+            (12, 11, "gzip", 900, 5000),
+            (20, 1, "postgres", 100, 100),
+            (21, 20, "postgres", 70, 7000),
+        ]);
+        // gzip and a backend have ended; each had moved a little more by then, and the postmaster wrote, too.
+        let ended = sample(&[
+            (1, 0, "init", 9, 9),
+            (10, 1, "cron", 0, 10),
+            (11, 10, "backup.sh", 905, 5120),
+            (20, 1, "postgres", 170, 7150),
+        ]);
+        assert_eq!(moved(&ended, &running), [(11, 4, 100), (20, 0, 50)]);
+        // The shell as well, in the next interval, or in the same.
+        let over =
+            sample(&[(1, 0, "init", 9, 9), (10, 1, "cron", 905, 5130), (20, 1, "postgres", 170, 7150)]);
+        assert_eq!(moved(&over, &ended), []);
+        assert_eq!(moved(&over, &running), [(10, 4, 100), (20, 0, 50)]);
+        // No more is taken off than there is; where the parent was not read, nothing is.
+        let loads =
+            over.since(&sample(&[(10, 1, "cron", 905, 5000), (30, 10, "a", 0, 999), (31, 99, "b", 0, 9)]));
+        assert!(loads.iter().all(|load| load.pid != 10), "{loads:?}");
     }
 }

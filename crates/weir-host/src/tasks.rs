@@ -78,11 +78,11 @@ impl Host {
         parse_stat(&self.tree.text(&format!("/proc/{process}/stat")).ok()?).map(|stat| stat.parent)
     }
 
-    /// When a process began, in ticks since boot; `None` of one that the kernel made for itself, and of one that is gone. (Its command line
+    /// When a process began, in ticks since boot, and its parent; `None` of one that the kernel made for itself, and of one that is gone. (Its command line
     /// would tell a kernel thread as well, but lies in the memory of the process, which may be a page of a file system that never answers.)
-    pub(crate) fn began(&self, process: u32) -> Option<u64> {
+    pub(crate) fn birth(&self, process: u32) -> Option<(u64, u32)> {
         let stat = parse_stat(&self.tree.text(&format!("/proc/{process}/stat")).ok()?)?;
-        (stat.flags & PF_KTHREAD == 0).then_some(stat.started_ticks)
+        (stat.flags & PF_KTHREAD == 0).then_some((stat.started_ticks, stat.parent))
     }
 
     /// The name of a process's first thread, or of a thread.
@@ -308,14 +308,14 @@ mod tests {
     #[test]
     fn the_kernel_says_which_processes_are_its_own() {
         let machine = Machine::new();
-        for (flags, expected) in [("2129984", None), ("4194304", Some(815))] {
+        for (flags, expected) in [("2129984", None), ("4194304", Some((815, 2)))] {
             let rest = "0 0 0 0 0 0 0 0 20 0 1 0 815 0";
             machine.set("/proc/70/stat", &format!("70 (kworker) I 2 0 0 0 -1 {flags} {rest}"));
             // A process may hide its command line.
             machine.set("/proc/70/cmdline", "");
-            assert_eq!(machine.host.began(70), expected, "{flags}");
+            assert_eq!(machine.host.birth(70), expected, "{flags}");
         }
-        assert_eq!(machine.host.began(71), None, "it is gone");
+        assert_eq!(machine.host.birth(71), None, "it is gone");
     }
 
     #[test]
