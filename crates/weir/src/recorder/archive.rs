@@ -286,7 +286,12 @@ impl Archive {
         }
         self.dir.replace(CLOSING, FILE_MODE, line.repeat(tries + 1).as_bytes())?;
         let journal = self.dir.open_file(Name::Journal { begin_s }.to_string(), Access::Read);
-        let closed = journal.and_then(|file| self.close(begin_s, about, BufReader::new(file)));
+        let closed = journal.and_then(|file| {
+            // A failure of the power before it is removed must not leave less of it than its tables have: those that the next closing
+            // makes would end sooner, have other names, and stand beside these.
+            file.sync_all()?;
+            self.close(begin_s, about, BufReader::new(file))
+        });
         self.dir.remove_file(CLOSING)?;
         closed
     }
