@@ -441,7 +441,8 @@ fn of_devices(inside: &[(i64, &Slot)], normals: &Normals, known: &[Trouble]) -> 
 /// What changed about when trouble began.
 fn changes(series: &Series, inside: &[(i64, &Slot)], normals: &Normals, begin_ms: i64) -> Vec<Change> {
     let Some((_, first)) = inside.iter().find(|(ts_ms, _)| *ts_ms == begin_ms) else { return Vec::new() };
-    let near = begin_ms - BEFORE_MS..begin_ms + first.span_ms;
+    // A setting is read at the end of the interval in which it changed, and its event has that time.
+    let near = begin_ms - BEFORE_MS..=begin_ms + first.span_ms;
     let of_note = |event: &&Event| {
         matches!(event.kind.as_str(), "knob" | "guard" | "clock" | "stall") && near.contains(&event.ts_ms)
     };
