@@ -320,13 +320,21 @@ pub fn slow_sync(ts_ms: i64, slow: &SlowSync, device: String, whose: Whose) -> E
     struct Detail<'a> {
         call: &'a weir_blocktrace::fsync::Call,
         tid: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thread: Option<&'a str>,
         cgroup: &'a str,
         phases: &'a [weir_blocktrace::fsync::Row],
         culprits: &'a [weir_blocktrace::fsync::Culprit],
     }
     let culprits = &slow.culprits[..slow.culprits.len().min(3)];
-    let detail =
-        Detail { call: &slow.call, tid: slow.tid, cgroup: &whose.cgroup, phases: &slow.phases, culprits };
+    let detail = Detail {
+        call: &slow.call,
+        tid: slow.tid,
+        thread: slow.thread.as_deref(),
+        cgroup: &whose.cgroup,
+        phases: &slow.phases,
+        culprits,
+    };
     Event {
         ts_ms,
         kind: "slow_sync".to_string(),

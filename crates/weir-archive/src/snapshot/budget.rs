@@ -129,6 +129,7 @@ pub mod testing {
             took_ns: 200_000_000,
             process: Process::new(Some(7), comm),
             tid: 7,
+            thread: None,
             call: Call::Fsync,
             device: None,
             phases: vec![Row { phase, share: 1.0, causes: vec![(Cause::Others, 1.0)] }],

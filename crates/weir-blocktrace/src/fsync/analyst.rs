@@ -99,6 +99,9 @@ pub struct Analyst {
     pub(super) past: BTreeMap<u32, Sums>,
     pub(super) names: HashMap<u32, String>,
     pub(super) cgroups: HashMap<u32, String>,
+    /// As they were in the interval before.
+    pub(super) names_before: HashMap<u32, String>,
+    pub(super) cgroups_before: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
     pub(super) senders: Senders,
     pub(super) still: usize,
@@ -133,6 +136,8 @@ impl Analyst {
             past: BTreeMap::new(),
             names: HashMap::new(),
             cgroups: HashMap::new(),
+            names_before: HashMap::new(),
+            cgroups_before: HashMap::new(),
             stalls: Vec::new(),
             senders: Senders::default(),
             still: 0,
@@ -186,14 +191,30 @@ impl Analyst {
         }
     }
 
-    /// Whether a process has a name.
+    /// Whether a process was told of by [`Analyst::name`] since names were last to be told anew: it may be called otherwise by now.
     pub fn has_name(&self, tgid: u32) -> bool {
         self.names.contains_key(&tgid)
     }
 
-    /// What a process is called, if that is known.
+    /// What a process is called, if that is known; where it was not told of anew, what it was called before.
     pub fn name_of(&self, tgid: u32) -> Option<&str> {
-        self.names.get(&tgid).map(String::as_str)
+        self.names.get(&tgid).or_else(|| self.names_before.get(&tgid)).map(String::as_str)
+    }
+
+    /// Goes on with what a process was called and where it ran, for one that has ended; says whether that is known.
+    pub fn keep_name(&mut self, tgid: u32) -> bool {
+        let Some(name) = self.names_before.get(&tgid).cloned() else { return false };
+        self.name(tgid, &name);
+        if let Some(cgroup) = self.cgroups_before.get(&tgid).cloned() {
+            self.runs_in(tgid, &cgroup);
+        }
+        true
+    }
+
+    /// The cgroup of a process: that of the time that its name is of.
+    pub(super) fn cgroup_of(&self, tgid: u32) -> Option<&String> {
+        let cgroups = if self.has_name(tgid) { &self.cgroups } else { &self.cgroups_before };
+        cgroups.get(&tgid)
     }
 
     /// A completion, before the parts of the syncs that it ended.
@@ -301,6 +322,13 @@ impl Analyst {
         self.senders.tell(senders);
     }
 
+    /// Those that have sent in this interval and have no name, by their thread's.
+    pub fn nameless_senders(&self) -> Vec<(u32, String)> {
+        let of = |sender: &Sender| Some((sender.process.pid?, sender.process.comm.clone()));
+        let senders = self.senders.of_interval.iter().filter_map(of);
+        senders.filter(|(tgid, _)| !self.has_name(*tgid)).collect()
+    }
+
     /// Whether a device serves any sync that was seen.
     pub(super) fn is_watched(&self, device: DeviceNumber) -> bool {
         self.beneath.iter().any(|(top, beneath)| *top == device || beneath.leaves.contains(&device))
@@ -334,6 +362,8 @@ impl Analyst {
         self.past.clear();
         self.names.clear();
         self.cgroups.clear();
+        self.names_before.clear();
+        self.cgroups_before.clear();
         self.senders.forget();
     }
 

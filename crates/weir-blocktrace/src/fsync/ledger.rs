@@ -6,9 +6,6 @@ use super::analyst::Analyst;
 use super::report::{Culprit, Row};
 use super::senders::Process;
 
-/// Names kept from one interval to the next; those that are wanted again are read again.
-const NAMES_MAX: usize = 512;
-
 /// The syncs of a process in an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ledger {
@@ -25,17 +22,15 @@ pub struct Ledger {
 }
 
 impl Analyst {
-    /// The sums of the interval, which ends with this; the next begins. Nothing of it is kept for [`Analyst::whole`], and names
-    /// go when there are many: who watches for months meets any number of processes.
+    /// The sums of the interval, which ends with this; the next begins. Nothing of it is kept for [`Analyst::whole`], and names are to
+    /// be told anew: a process that becomes another program keeps its number, and a number may be used again.
     pub fn take_ledgers(&mut self) -> Vec<Ledger> {
         let sums = std::mem::take(&mut self.sums);
         let ledgers = sums.iter().map(|(tgid, sums)| self.ledger(*tgid, sums)).collect();
         self.past.clear();
         self.senders.forget();
-        if self.names.len() >= NAMES_MAX {
-            self.names.clear();
-            self.cgroups.clear();
-        }
+        self.names_before = std::mem::take(&mut self.names);
+        self.cgroups_before = std::mem::take(&mut self.cgroups);
         ledgers
     }
 }

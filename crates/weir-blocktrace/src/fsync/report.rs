@@ -167,6 +167,9 @@ pub struct SlowSync {
     pub process: Process,
     /// Which thread.
     pub tid: u32,
+    /// What that is called, where it is not called as its process is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
     /// What.
     pub call: Call,
     /// On which disk.
@@ -233,10 +236,12 @@ impl Analyst {
 
     pub(super) fn describe_slow(&self, part: &Part, took_ns: u64, tally: &Tally) -> SlowSync {
         let wall_ns = took_ns.max(1) as f64;
+        let process = self.process(Some(part.tgid), &part.comm);
         SlowSync {
             start_ns: part.start_ns,
             took_ns,
-            process: self.process(Some(part.tgid), &part.comm),
+            thread: (process.comm != part.comm).then(|| part.comm.clone()),
+            process,
             tid: part.tid,
             call: part.call,
             device: part.device,
@@ -297,9 +302,10 @@ impl Analyst {
         culprits
     }
 
-    /// With its cgroup.
-    fn process(&self, pid: Option<u32>, comm: &str) -> Process {
-        let cgroup = pid.and_then(|pid| self.cgroups.get(&pid)).cloned();
+    /// With its cgroup, by its own name, where that is known; else by the one that its thread had.
+    fn process(&self, pid: Option<u32>, of_thread: &str) -> Process {
+        let comm = pid.and_then(|pid| self.name_of(pid)).unwrap_or(of_thread);
+        let cgroup = pid.and_then(|pid| self.cgroup_of(pid)).cloned();
         Process { cgroup, ..Process::new(pid, comm) }
     }
 
@@ -313,8 +319,7 @@ impl Analyst {
         let group = |comm: &str| Process::new(None, comm);
         match owner {
             Owner::Process(tgid) => {
-                let comm = self.names.get(&tgid).cloned().unwrap_or_else(|| "?".to_string());
-                vec![(self.process(Some(tgid), &comm), Way::Writeback, 1.0)]
+                vec![(self.process(Some(tgid), "?"), Way::Writeback, 1.0)]
             }
             Owner::Reads => self.senders_of(senders, &[Way::Reads], group("readers")),
             Owner::Discards => self.senders_of(senders, &[Way::Discards], group("senders of discards")),

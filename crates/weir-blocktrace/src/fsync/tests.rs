@@ -372,6 +372,59 @@ fn a_ledger_takes_all_of_an_interval_and_leaves_the_next_one_empty() {
     assert_eq!((last.ios[0].complete_ns, last.ios.len(), last.left_out), (60 * MS, 1, 1));
 }
 
+/// Threads of a server have names of their own, and the one that syncs first is another one each time.
+#[test]
+fn syncs_go_by_the_name_of_the_process_and_slow_ones_say_the_thread() {
+    let mut analyst = analyst();
+    let of_thread = |comm: &str| Part { comm: comm.to_string(), ..part(Vec::new(), Some(60 * MS)) };
+    let comms = |analyst: &mut Analyst| {
+        let slow = analyst.slow().remove(0);
+        let anatomy = analyst.report(MS, Losses::default()).processes.remove(0);
+        let ledger = analyst.take_ledgers().remove(0);
+        (ledger.process.comm, anatomy.process.unwrap().comm, slow.process.comm, slow.thread)
+    };
+    let expected = |comm: &str, thread: Option<&str>| {
+        (comm.to_string(), comm.to_string(), comm.to_string(), thread.map(str::to_string))
+    };
+    analyst.part(&of_thread("connection"));
+    assert_eq!(comms(&mut analyst), expected("connection", None), "nothing else is known");
+    analyst.name(5, "mysqld");
+    for thread in ["ib_log_flush", "connection"] {
+        analyst.part(&of_thread(thread));
+        assert_eq!(comms(&mut analyst), expected("mysqld", Some(thread)));
+        analyst.name(5, "mysqld");
+    }
+}
+
+/// A shell becomes the server that it starts. What has ended is called as it was.
+#[test]
+fn names_are_told_anew_in_each_interval_of_ledgers() {
+    let mut analyst = analyst();
+    analyst.name(5, "docker-entrypoi");
+    analyst.runs_in(5, "/docker/1");
+    assert!(analyst.has_name(5));
+    let mut named = |again: Option<&str>| {
+        analyst.take_ledgers();
+        assert!(!analyst.has_name(5));
+        match again {
+            Some(comm) => analyst.name(5, comm),
+            None => _ = analyst.keep_name(5),
+        }
+        analyst.part(&part(Vec::new(), Some(MS)));
+        let anatomy = analyst.report(MS, Losses::default()).processes.remove(0);
+        let process = anatomy.process.unwrap();
+        (process.comm, process.cgroup)
+    };
+    let kept = ("docker-entrypoi".to_string(), Some("/docker/1".to_string()));
+    assert_eq!([named(None), named(None)], [kept.clone(), kept]);
+    assert_eq!(named(Some("mysqld")), ("mysqld".to_string(), None));
+    analyst.take_ledgers();
+    assert_eq!(analyst.name_of(5), Some("mysqld"));
+    analyst.take_ledgers();
+    assert_eq!(analyst.name_of(5), None);
+    assert!(!analyst.keep_name(5));
+}
+
 #[test]
 fn times_of_a_remembered_request_are_within_256_ns_or_not_known() {
     assert!(size_of::<PastIo>() <= 48);

@@ -208,16 +208,13 @@ impl<'a> FsyncSession<'a> {
         }
         self.read(analyst)?;
         self.look(analyst, now_ns, last);
-        analyst.skimmed(&self.skimmed(analyst));
+        let skimmed = self.skimmed(analyst);
+        analyst.skimmed(&skimmed);
         analyst.stalls(self.stalls());
-        let senders = self.senders();
-        for process in senders.iter().map(|sender| &sender.process) {
-            if let Some(tgid) = process.pid.filter(|tgid| !analyst.has_name(*tgid)) {
-                let name = files::comm(tgid).unwrap_or_else(|| process.comm.clone());
-                self.introduce(tgid, &name, analyst);
-            }
+        analyst.senders(&self.senders());
+        for (tgid, of_thread) in analyst.nameless_senders() {
+            self.introduce(tgid, analyst, || Some(of_thread));
         }
-        analyst.senders(&senders);
         self.attach_while_needed()
     }
 
@@ -299,10 +296,8 @@ impl<'a> FsyncSession<'a> {
         }
         if let (Some(file), tgid) = (io.file, io.owner_tgid)
             && tgid != 0
-            && !analyst.has_name(tgid)
         {
-            let name = self.dirtier(file).or_else(|| files::comm(tgid)).unwrap_or_else(|| "?".to_string());
-            self.introduce(tgid, &name, analyst);
+            self.introduce(tgid, analyst, || self.dirtier(file).or_else(|| Some("?".to_string())));
         }
         analyst.io(io);
     }
@@ -321,7 +316,7 @@ impl<'a> FsyncSession<'a> {
         found
     }
 
-    /// The name of who dirtied a file last.
+    /// The name of the thread that dirtied a file last.
     fn dirtier(&self, file: FileId) -> Option<String> {
         let mut key = [0; 16];
         key[..8].copy_from_slice(&file.inode.to_ne_bytes());
@@ -389,7 +384,7 @@ impl<'a> FsyncSession<'a> {
         Wait { start_ns, end_ns: now_ns, runnable_ns: 0, site, by_chance: false }
     }
 
-    /// Learns what lies under a device, now and then, and what a process is called, once.
+    /// Learns what lies under a device, now and then, and what a process is called.
     fn meet(&mut self, part: &Part, analyst: &mut Analyst) {
         let is_due = |at_ns: &u64| self.synced_ns.saturating_sub(*at_ns) >= LEARNED_NS;
         if let Some(device) = part.device
@@ -398,15 +393,24 @@ impl<'a> FsyncSession<'a> {
             self.met.insert(device, self.synced_ns);
             analyst.lies_under(device, files::beneath(device));
         }
-        if !analyst.has_name(part.tgid) {
-            let name = files::comm(part.tgid).unwrap_or_else(|| part.comm.clone());
-            self.introduce(part.tgid, &name, analyst);
-        }
+        self.introduce(part.tgid, analyst, || Some(part.comm.clone()));
     }
 
-    /// Says what a process is called, and where it runs unless that is where weir does.
-    fn introduce(&self, tgid: u32, name: &str, analyst: &mut Analyst) {
-        analyst.name(tgid, name);
+    /// Says what a process is called, and where it runs unless that is where weir does, if the analyst is to be told. One that has ended
+    /// is called as before, or, where it was not known, as its thread was.
+    fn introduce(&self, tgid: u32, analyst: &mut Analyst, of_thread: impl FnOnce() -> Option<String>) {
+        if analyst.has_name(tgid) {
+            return;
+        }
+        let name = match files::comm(tgid) {
+            Some(name) => name,
+            None if analyst.keep_name(tgid) => return,
+            None => match of_thread() {
+                Some(name) => name,
+                None => return,
+            },
+        };
+        analyst.name(tgid, &name);
         let cgroup = files::cgroup_of(&tgid.to_string());
         if let Some(cgroup) = cgroup.filter(|cgroup| Some(cgroup) != self.own_cgroup.as_ref()) {
             analyst.runs_in(tgid, &cgroup);
@@ -431,7 +435,7 @@ impl<'a> FsyncSession<'a> {
     }
 
     /// Short syncs that were only counted since the last call.
-    fn skimmed(&mut self, analyst: &Analyst) -> Vec<Skimmed> {
+    fn skimmed(&mut self, analyst: &mut Analyst) -> Vec<Skimmed> {
         let map = &self.skeleton.maps.skims;
         let mut found = Vec::new();
         // A walk begins anew where its place is deleted.
@@ -444,22 +448,24 @@ impl<'a> FsyncSession<'a> {
                 (ring_entry::u32_at(&key, 0), key.get(4).and_then(|call| ring_entry::call(*call)));
             let (Some(tgid), Some(call)) = (tgid, call) else { continue };
             let before = self.skims.insert(key.clone(), so_far).unwrap_or_default();
-            if before == so_far && files::comm(tgid).is_none() {
-                // All of it was handed over, and its place is another's.
-                let _ = map.delete(&key);
-                self.skims.remove(&key);
+            if before == so_far {
+                if files::comm(tgid).is_none() {
+                    // All of it was handed over, and its place is another's.
+                    let _ = map.delete(&key);
+                    self.skims.remove(&key);
+                }
                 continue;
             }
-            let comm = analyst.name_of(tgid).map(str::to_string).or_else(|| files::comm(tgid));
-            found.push(Skimmed {
-                tgid,
-                comm: comm.unwrap_or_else(|| "?".to_string()),
-                call,
-                count: so_far.0.saturating_sub(before.0),
-                took_ns: so_far.1.saturating_sub(before.1),
-            });
+            let (count, took_ns) = (so_far.0.saturating_sub(before.0), so_far.1.saturating_sub(before.1));
+            found.push((tgid, call, count, took_ns));
         }
-        found
+        let mut skimmed = Vec::new();
+        for (tgid, call, count, took_ns) in found {
+            self.introduce(tgid, analyst, || None);
+            let comm = analyst.name_of(tgid).unwrap_or("?").to_string();
+            skimmed.push(Skimmed { tgid, comm, call, count, took_ns });
+        }
+        skimmed
     }
 
     fn stalls(&self) -> Vec<Stall> {

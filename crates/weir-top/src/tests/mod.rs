@@ -130,6 +130,7 @@ fn slow(start_ns: u64, took_ns: u64, comm: &str) -> SlowSync {
         took_ns,
         process: who(812, comm),
         tid: 813,
+        thread: None,
         call: Call::Fdatasync,
         device: Some(device(0)),
         phases: phases(),

@@ -199,6 +199,7 @@ impl Recorded {
             took_ns: u64::try_from(event.took_ns).unwrap_or(0),
             process: Who::new(u32::try_from(event.pid).ok().filter(|pid| *pid != 0), &event.comm),
             tid: part::<u32>(&detail, "tid").unwrap_or(0),
+            thread: part(&detail, "thread"),
             call: part(&detail, "call").unwrap_or(Call::Fsync),
             device,
             phases: part(&detail, "phases").unwrap_or_default(),
