@@ -208,6 +208,7 @@ struct {
 	__type(value, struct sync);
 } tasks SEC(".maps");
 
+/* User space gives it more places where few processors count. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(max_entries, 2048);

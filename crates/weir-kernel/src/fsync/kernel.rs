@@ -7,8 +7,8 @@ use libbpf_rs::OpenObject;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
-use super::files;
 use super::options::Options;
+use super::{files, skims};
 use crate::brackets::{self, Brackets};
 use crate::tracepoints::{arguments, place_of};
 use crate::{Error, loading};
@@ -142,6 +142,8 @@ fn load<'a>(
     brackets::choose(open.open_object_mut(), brackets).map_err(failed("fit"))?;
     fit(&mut open, &btf)?;
     narrow(&mut open, options)?;
+    let places = skims::places(libbpf_rs::num_possible_cpus().unwrap_or(1));
+    open.maps.skims.set_max_entries(places).map_err(failed("size the table of short syncs of"))?;
     if let Some(bytes) = options.ring_bytes {
         open.maps.events.set_max_entries(bytes).map_err(failed("size the ring of"))?;
     }

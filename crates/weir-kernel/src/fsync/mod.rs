@@ -6,6 +6,7 @@ pub(crate) mod kernel;
 mod options;
 pub(crate) mod ring_entry;
 mod session;
+mod skims;
 mod symbols;
 
 pub use crate::brackets::Brackets;

@@ -18,6 +18,7 @@ use super::files;
 use super::kernel::{self, Fitted, FsyncSkel};
 use super::options::Options;
 use super::ring_entry::{self, RawSync, RawWait, RingEntry, StackTaken};
+use super::skims::{Since, Skims};
 use super::symbols::Symbols;
 use crate::Error;
 use crate::brackets::Brackets;
@@ -85,8 +86,7 @@ pub struct FsyncSession<'a> {
     /// When the analyst was told last what lies under a device.
     met: HashMap<DeviceNumber, u64>,
     own_cgroup: Option<String>,
-    /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
-    skims: HashMap<Vec<u8>, (u64, u64)>,
+    skims: Skims,
 }
 
 impl<'a> FsyncSession<'a> {
@@ -128,7 +128,7 @@ impl<'a> FsyncSession<'a> {
             met: HashMap::new(),
             symbols_at_ns: now_ns(),
             own_cgroup: files::cgroup_of("self"),
-            skims: HashMap::new(),
+            skims: Skims::default(),
         };
         session.release_those_that_left(&before);
         Ok(session)
@@ -443,21 +443,24 @@ impl<'a> FsyncSession<'a> {
         for key in keys {
             let Ok(Some(by_cpu)) = map.lookup_percpu(&key, MapFlags::ANY) else { continue };
             let sum = |at| by_cpu.iter().filter_map(|value| ring_entry::u64_at(value, at)).sum::<u64>();
-            let so_far = (sum(0), sum(8));
+            let now = (sum(0), sum(8));
             let (tgid, call) =
                 (ring_entry::u32_at(&key, 0), key.get(4).and_then(|call| ring_entry::call(*call)));
             let (Some(tgid), Some(call)) = (tgid, call) else { continue };
-            let before = self.skims.insert(key.clone(), so_far).unwrap_or_default();
-            if before == so_far {
-                if files::comm(tgid).is_none() {
-                    // All of it was handed over, and its place is another's.
-                    let _ = map.delete(&key);
-                    self.skims.remove(&key);
-                }
-                continue;
+            let since = self.skims.take(&key, now);
+            let is_free = match since {
+                Since::Grown(_) => false,
+                Since::Still => files::comm(tgid).is_none(),
+                Since::StillForLong => true,
+            };
+            if is_free {
+                // All of it was handed over, but for a sync that ends in this very instant: none did for seconds.
+                let _ = map.delete(&key);
+                self.skims.forget(&key);
             }
-            let (count, took_ns) = (so_far.0.saturating_sub(before.0), so_far.1.saturating_sub(before.1));
-            found.push((tgid, call, count, took_ns));
+            if let Since::Grown((count, took_ns)) = since {
+                found.push((tgid, call, count, took_ns));
+            }
         }
         let mut skimmed = Vec::new();
         for (tgid, call, count, took_ns) in found {
