@@ -5,7 +5,7 @@ mod budget;
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use weir_blocktrace::fsync::{Begun, LastIos, PastIo, SlowSync};
 use weir_core::target::DeviceNumber;
 
@@ -25,13 +25,24 @@ pub fn taken_at_ms(name: &str) -> Option<i64> {
     (file_name(at_ms) == name).then_some(at_ms)
 }
 
-/// As much of a file as [`was_asked_for`] needs.
-pub const HEAD_BYTES: usize = 256;
+/// As much of a file as [`was_asked_for`] and [`unit_of_sync`] need: a unit has 256 bytes, some of which JSON writes as six.
+pub const HEAD_BYTES: usize = 2048;
 
 /// Whether the snapshot that begins so was taken because somebody asked.
 pub fn was_asked_for(head: &[u8]) -> bool {
     let wanted = format!("\"trigger\":\"{ASKED}\"");
     head.windows(wanted.len()).any(|window| window == wanted.as_bytes())
+}
+
+/// The unit of the snapshot that begins so, if a slow sync is the reason; empty where the process had none.
+fn unit_of_sync(head: &[u8]) -> Option<String> {
+    let after = |text: &str| {
+        let at = head.windows(text.len()).position(|window| window == text.as_bytes())?;
+        head.get(at + text.len()..)
+    };
+    after("\"trigger\":\"slow_sync\"")?;
+    let unit = after("\"unit\":").map(serde_json::Deserializer::from_slice);
+    Some(unit.and_then(|mut unit| String::deserialize(&mut unit).ok()).unwrap_or_default())
 }
 
 /// The trigger of one that somebody asked for.
@@ -246,6 +257,7 @@ mod tests {
         let scene = Scene {
             at_ms: 1,
             trigger: "slow_sync",
+            unit: "db\"\u{1}.service".to_string(),
             zero_ns: sync.start_ns,
             sync: Some(&sync),
             under_way: std::slice::from_ref(&waits),
@@ -262,10 +274,11 @@ mod tests {
             (&value["under_way"][0]["began_us"], &value["under_way"][0]["device"]),
             (&(-1000).into(), &"8:0".into())
         );
-        assert!(!was_asked_for(&bytes[..HEAD_BYTES.min(bytes.len())]));
+        let head = &bytes[..HEAD_BYTES.min(bytes.len())];
+        assert_eq!((was_asked_for(head), unit_of_sync(head).as_deref()), (false, Some("db\"\u{1}.service")));
         let scene = Scene { at_ms: i64::MAX, trigger: ASKED, ..Scene::default() };
         let bytes = document(&scene).unwrap();
-        assert!(was_asked_for(&bytes[..HEAD_BYTES.min(bytes.len())]));
+        assert!(was_asked_for(&bytes) && unit_of_sync(&bytes).is_none());
         let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert!(value.get("sync").is_none() && value.get("reason").is_none(), "{value}");
     }

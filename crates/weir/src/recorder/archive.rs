@@ -391,17 +391,17 @@ impl Archive {
 
     /// What snapshots of the day have taken so far.
     pub(super) fn snapshot_budget(&self, now_ms: i64) -> io::Result<Budget> {
-        let (mut bytes, mut bytes_asked) = (0, 0);
+        let mut budget = Budget::resumed(now_ms);
         let is_of_today = |at_ms: i64| day_of(at_ms) == day_of(now_ms);
         self.each_snapshot(is_of_today, |folder, at_ms| {
             let file = folder.open_file(snapshot::file_name(at_ms), Access::Read)?;
             let length = file.metadata()?.len();
             let mut head = Vec::new();
             file.take(snapshot::HEAD_BYTES as u64).read_to_end(&mut head)?;
-            *if snapshot::was_asked_for(&head) { &mut bytes_asked } else { &mut bytes } += length;
+            budget.found(&head, length);
             Ok(())
         })?;
-        Ok(Budget::resumed(now_ms, bytes, bytes_asked))
+        Ok(budget)
     }
 
     /// The snapshots of some times. Other files that lie there are none.

@@ -88,7 +88,8 @@ impl Snapshots {
     pub fn of_sync(&mut self, view: &View<'_, '_>, slow: &SlowSync, unit: &str) -> Option<Snapshot> {
         let name = |number: DeviceNumber| view.names.get(&number).cloned().unwrap_or(number.to_string());
         let device = slow.device.map(name).unwrap_or_default();
-        let at_ms = self.worth(now_ms(), view.has_room, &Cause::of(slow, &device))?;
+        let cause = Cause::of(slow, unit, &device);
+        let at_ms = self.worth(now_ms(), view.has_room, &cause)?;
         let (from_ns, to_ns) = (slow.start_ns.saturating_sub(BEFORE_NS), slow.start_ns + slow.took_ns);
         let scene = Scene {
             trigger: "slow_sync",
@@ -99,7 +100,7 @@ impl Snapshots {
             ..Scene::default()
         };
         let stretch = Stretch { from_ns, to_ns, clock_ms: clock_ms() };
-        self.spent(take(view, at_ms, scene, slow.device, stretch, COMPLETIONS)?)
+        self.spent(&cause, take(view, at_ms, scene, slow.device, stretch, COMPLETIONS)?)
     }
 
     /// Of a device that stands still.
@@ -110,7 +111,8 @@ impl Snapshots {
         for_ns: u64,
         reason: String,
     ) -> Option<Snapshot> {
-        let at_ms = self.worth(now_ms(), view.has_room, &Cause::Stall(device.to_string()))?;
+        let cause = Cause::Stall(device.to_string());
+        let at_ms = self.worth(now_ms(), view.has_room, &cause)?;
         let now_ns = Moment::now().awake_ns;
         let scene = Scene {
             trigger: "stall",
@@ -121,7 +123,7 @@ impl Snapshots {
         };
         let from_ns = now_ns.saturating_sub(for_ns + BEFORE_NS);
         let stretch = Stretch { from_ns, to_ns: now_ns, clock_ms: clock_ms() };
-        self.spent(take(view, at_ms, scene, None, stretch, COMPLETIONS)?)
+        self.spent(&cause, take(view, at_ms, scene, None, stretch, COMPLETIONS)?)
     }
 
     /// Of a cut of the guard's, some seconds ago at most.
@@ -145,7 +147,7 @@ impl Snapshots {
         };
         let from_ns = cut_ns.saturating_sub(BEFORE_NS);
         let stretch = Stretch { from_ns, to_ns: now_ns, clock_ms };
-        self.spent(take(view, at_ms, scene, None, stretch, COMPLETIONS)?)
+        self.spent(&cause, take(view, at_ms, scene, None, stretch, COMPLETIONS)?)
     }
 
     /// The last so many nanoseconds, for one who asks.
@@ -192,8 +194,8 @@ impl Snapshots {
         std::mem::take(&mut self.no_room)
     }
 
-    fn spent(&mut self, snapshot: Snapshot) -> Option<Snapshot> {
-        self.budget.took(snapshot.bytes.len() as u64);
+    fn spent(&mut self, cause: &Cause, snapshot: Snapshot) -> Option<Snapshot> {
+        self.budget.took(cause, snapshot.bytes.len() as u64);
         Some(snapshot)
     }
 
