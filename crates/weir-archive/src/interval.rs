@@ -14,6 +14,8 @@ use crate::tables::{Behind, Event, Process, Stage, Sync, Wait};
 const PRECISION_BITS: u32 = 3;
 /// Processes that an interval distinguishes; the rest is one. Labels must not grow without bound.
 pub const NAMED_MAX: usize = 24;
+/// How many of these places the processes of one outer unit have where there are not enough: an account has processes as it likes.
+pub const NAMED_OF_UNIT_MAX: usize = 8;
 /// The longest name of a unit or a cgroup, bytes.
 pub const NAME_MAX: usize = 256;
 /// Stands for all others.
@@ -45,9 +47,15 @@ impl Whose {
         Whose { comm: comm.to_string(), unit: cut(unit_of(cgroup)), cgroup: cut(cgroup.to_string()) }
     }
 
-    fn others() -> Whose {
-        Whose { comm: OTHERS.to_string(), ..Whose::default() }
+    /// All others, or those of a unit.
+    fn others(unit: &str) -> Whose {
+        Whose { comm: OTHERS.to_string(), unit: unit.to_string(), ..Whose::default() }
     }
+}
+
+/// The part of a unit's name that is systemd's; `None` where there is no unit.
+pub fn outer_unit(unit: &str) -> Option<&str> {
+    unit.split('/').next().filter(|outer| !outer.is_empty())
 }
 
 /// The systemd unit, or container's scope, that a cgroup's path belongs to. Who runs in it may call a group there as a service of the
@@ -193,7 +201,7 @@ pub fn syncs(span: Span, ledgers: &[Ledger], whose: impl Fn(Option<u32>, &str) -
         sums.entry(of).or_default().add(ledger, &whose);
     }
     let mut rows = Syncs::default();
-    for (of, sums) in bounded(sums) {
+    for (of, sums) in bounded(sums, |sums| sums.wall_ns, Sums::merge) {
         let Span { ts_ms, span_ms } = span;
         rows.syncs.extend(sums.latency.into_iter().map(|(bucket_low_ns, count)| Sync {
             ts_ms,
@@ -275,16 +283,41 @@ fn times(ledger: &Ledger) -> Vec<((String, String), i64)> {
     if whole > 0.0 { shares.into_iter().map(scaled).filter(|(_, ns)| *ns > 0).collect() } else { Vec::new() }
 }
 
-/// Those with the most time inside syncs, and the rest as one.
-fn bounded(sums: BTreeMap<Whose, Sums>) -> Vec<(Whose, Sums)> {
-    let mut sums: Vec<(Whose, Sums)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.wall_ns));
-    if sums.len() > NAMED_MAX {
-        let mut rest = Sums::default();
-        sums.drain(NAMED_MAX - 1..).for_each(|(_, sums)| rest.merge(sums));
-        sums.push((Whose::others(), rest));
+/// Those with the most time or bytes, and the rest as one. Where they are too many, a unit's smallest are one before that.
+fn bounded<T: Default>(
+    sums: BTreeMap<Whose, T>,
+    weight: impl Fn(&T) -> i64,
+    merge: impl Fn(&mut T, T),
+) -> Vec<(Whose, T)> {
+    let by_weight = |sums: &mut Vec<(Whose, T)>| sums.sort_by_key(|(_, of)| std::cmp::Reverse(weight(of)));
+    let mut sums: Vec<(Whose, T)> = sums.into_iter().collect();
+    by_weight(&mut sums);
+    if sums.len() <= NAMED_MAX {
+        return sums;
     }
-    sums
+    let mut held: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut bounded, mut of_units) = (Vec::new(), BTreeMap::<String, T>::new());
+    for (whose, of) in sums {
+        let Some(unit) = outer_unit(&whose.unit).map(str::to_string) else {
+            bounded.push((whose, of));
+            continue;
+        };
+        let held = held.entry(unit.clone()).or_default();
+        *held += 1;
+        if *held > NAMED_OF_UNIT_MAX {
+            merge(of_units.entry(unit).or_default(), of);
+        } else {
+            bounded.push((whose, of));
+        }
+    }
+    bounded.extend(of_units.into_iter().map(|(unit, of)| (Whose::others(&unit), of)));
+    by_weight(&mut bounded);
+    if bounded.len() > NAMED_MAX {
+        let mut rest = T::default();
+        bounded.drain(NAMED_MAX - 1..).for_each(|(_, of)| merge(&mut rest, of));
+        bounded.push((Whose::others(""), rest));
+    }
+    bounded
 }
 
 /// Rows of what processes read and wrote, those that moved most first and the rest as one.
@@ -294,14 +327,12 @@ pub fn processes(span: Span, moved: impl IntoIterator<Item = (Whose, u64, u64)>)
         let sum = sums.entry(whose).or_default();
         *sum = (sum.0.saturating_add(read), sum.1.saturating_add(written));
     }
-    let mut sums: Vec<(Whose, (u64, u64))> =
-        sums.into_iter().filter(|(_, (read, written))| read + written > 0).collect();
-    sums.sort_by_key(|(_, (read, written))| std::cmp::Reverse(read + written));
-    if sums.len() > NAMED_MAX {
-        let rest =
-            sums.drain(NAMED_MAX - 1..).fold((0, 0), |sum, (_, more)| (sum.0 + more.0, sum.1 + more.1));
-        sums.push((Whose::others(), rest));
-    }
+    let weight = |(read, written): &(u64, u64)| integer(read.saturating_add(*written));
+    sums.retain(|_, sum| weight(sum) > 0);
+    let add = |sum: &mut (u64, u64), more: (u64, u64)| {
+        *sum = (sum.0.saturating_add(more.0), sum.1.saturating_add(more.1));
+    };
+    let sums = bounded(sums, weight, add);
     let row = |(of, (read, written)): (Whose, (u64, u64))| Process {
         ts_ms: span.ts_ms,
         span_ms: span.span_ms,
@@ -430,6 +461,25 @@ mod tests {
         assert_eq!(rows.len(), NAMED_MAX);
         assert_eq!(rows.last().unwrap().comm, OTHERS);
         assert_eq!(rows.iter().map(|row| row.written_bytes).sum::<i64>(), 1000);
+    }
+
+    /// An account with many busy processes takes no more than its places.
+    #[test]
+    fn a_unit_of_many_processes_leaves_places_to_others() {
+        let of = |comm: String, unit: &str| Whose { comm, unit: unit.to_string(), ..Whose::default() };
+        let many = (0..1000_u64)
+            .map(|n| (of(format!("p{n}"), &format!("user@1000.service/{}.scope", n % 7)), n, 1 << 30))
+            .chain([(of("mysqld".to_string(), "db.service"), 5, 5)]);
+        let rows = processes(SPAN, many);
+        assert_eq!(rows.len(), NAMED_OF_UNIT_MAX + 2);
+        let names: Vec<(&str, &str)> =
+            rows.iter().map(|row| (row.comm.as_str(), row.unit.as_str())).collect();
+        assert_eq!(names.first(), Some(&(OTHERS, "user@1000.service")));
+        assert_eq!(names.last(), Some(&("mysqld", "db.service")));
+        assert_eq!(rows.iter().map(|row| row.written_bytes).sum::<i64>(), (1000 << 30) + 5);
+        // Where there are places for all, all have one.
+        let few = (0..NAMED_MAX as u64).map(|n| (of(format!("p{n}"), "a.service"), n, 1));
+        assert!(processes(SPAN, few).iter().all(|row| row.comm != OTHERS));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use weir_core::printable;
 pub use histogram::{BOUNDS_NS, Histogram};
 pub use named::{Named, Sums};
 
-use crate::interval::{OTHERS, StageSum, Syncs};
+use crate::interval::{NAMED_OF_UNIT_MAX, OTHERS, StageSum, Syncs, outer_unit};
 use crate::stall::goes_on;
 use crate::tables::{Counter, Event, Process, Stage, is_gauge};
 
@@ -69,9 +69,9 @@ impl Default for Totals {
     fn default() -> Totals {
         Totals {
             intervals: 0,
-            syncs: Named::new(PROCESSES_MAX),
-            behind: Named::new(PROCESSES_MAX),
-            processes: Named::new(PROCESSES_MAX),
+            syncs: by_unit(),
+            behind: by_unit(),
+            processes: by_unit(),
             stages: Named::new(DEVICES_MAX),
             devices: Named::new(DEVICES_MAX),
             machine: BTreeMap::new(),
@@ -119,6 +119,11 @@ impl Sums for Stages {
 
 /// What an interval adds, by key; and by how much a key counts when some have to be chosen.
 type Fresh<K, V> = BTreeMap<K, (V, f64)>;
+
+/// Of processes, of which a unit has a share.
+fn by_unit<V: Sums>() -> Named<Who, V> {
+    Named::in_groups(PROCESSES_MAX, NAMED_OF_UNIT_MAX, |(unit, _)| outer_unit(unit))
+}
 
 fn who(unit: &str, comm: &str) -> Option<Who> {
     let is_rest = unit.is_empty() && comm == OTHERS;

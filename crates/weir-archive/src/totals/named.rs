@@ -18,10 +18,16 @@ pub trait Sums: Default + Clone {
     fn add(&mut self, more: &Self);
 }
 
+/// The group of a key that has a share of the places, if any.
+type GroupOf<K> = for<'a> fn(&'a K) -> Option<&'a str>;
+
 /// Sums of those that are named, and of the rest.
 #[derive(Debug)]
 pub struct Named<K, V> {
     most: usize,
+    /// Places that a group keeps when others want them.
+    most_of_group: usize,
+    group_of: GroupOf<K>,
     named: BTreeMap<K, V>,
     others: V,
     kept: BTreeMap<K, (u64, V)>,
@@ -32,8 +38,15 @@ pub struct Named<K, V> {
 impl<K: Ord + Clone, V: Sums> Named<K, V> {
     /// None yet; at most so many are named.
     pub fn new(most: usize) -> Named<K, V> {
+        Named::in_groups(most, most, |_| None)
+    }
+
+    /// The same; where there are not enough places for all, at most so many of a group are named.
+    pub fn in_groups(most: usize, most_of_group: usize, group_of: GroupOf<K>) -> Named<K, V> {
         Named {
             most,
+            most_of_group,
+            group_of,
             named: BTreeMap::new(),
             others: V::default(),
             kept: BTreeMap::new(),
@@ -44,7 +57,8 @@ impl<K: Ord + Clone, V: Sums> Named<K, V> {
 
     /// What is shown of it, without what only the next intervals need.
     pub fn shown(&self) -> Named<K, V> {
-        Named { named: self.named.clone(), others: self.others.clone(), ..Named::new(self.most) }
+        let none = Named::in_groups(self.most, self.most_of_group, self.group_of);
+        Named { named: self.named.clone(), others: self.others.clone(), ..none }
     }
 
     /// Those that are named.
@@ -87,12 +101,28 @@ impl<K: Ord + Clone, V: Sums> Named<K, V> {
         self.weights.get(key).copied().unwrap_or(0.0)
     }
 
-    /// Gives a newcomer a place, if there is one or it has far more than another.
+    /// The one with the least weight of those that are named.
+    fn least(&self, is_wanted: impl Fn(&K) -> bool) -> Option<K> {
+        let wanted = self.named.keys().filter(|key| is_wanted(key));
+        wanted.min_by(|a, b| self.weight(a).total_cmp(&self.weight(b))).cloned()
+    }
+
+    /// How many of a key's group are named; none of a key without one.
+    fn held(&self, key: &K) -> usize {
+        let group_of = self.group_of;
+        let Some(group) = group_of(key) else { return 0 };
+        self.named.keys().filter(|named| group_of(named) == Some(group)).count()
+    }
+
+    /// Gives a newcomer a place, if there is one, a group has more than its share, or it has far more than another.
     fn place(&mut self, key: &K) {
         if self.named.len() >= self.most {
-            let least = self.named.keys().min_by(|a, b| self.weight(a).total_cmp(&self.weight(b))).cloned();
-            let Some(least) = least else { return };
-            if self.weight(&least) >= TAKES_FROM * self.weight(key) {
+            let has_its_share = self.held(key) >= self.most_of_group;
+            let beyond = self.least(|named| !has_its_share && self.held(named) > self.most_of_group);
+            let is_given = beyond.is_some();
+            let is_rival = |named: &K| !has_its_share || (self.group_of)(named) == (self.group_of)(key);
+            let Some(least) = beyond.or_else(|| self.least(is_rival)) else { return };
+            if !is_given && self.weight(&least) >= TAKES_FROM * self.weight(key) {
                 return;
             }
             if let Some(sums) = self.named.remove(&least) {
@@ -130,6 +160,25 @@ mod tests {
         fn add(&mut self, more: &Count) {
             self.0 += more.0;
         }
+    }
+
+    #[test]
+    fn a_group_keeps_no_more_than_its_share_from_others() {
+        let mut sums: Named<(&str, u32), Count> = Named::in_groups(4, 2, |(group, _)| Some(group));
+        let of = |keys: &[(&'static str, u32)], weight| {
+            keys.iter().map(|key| (Some(*key), (Count(1), weight))).collect::<BTreeMap<_, _>>()
+        };
+        let names =
+            |sums: &Named<(&'static str, u32), Count>| sums.named().keys().copied().collect::<Vec<_>>();
+        sums.take(0, of(&[("a", 1), ("a", 2), ("a", 3), ("a", 4)], 1e9));
+        assert_eq!(names(&sums).len(), 4, "nobody else wants the places");
+        sums.take(0, of(&[("db", 1)], 1.0));
+        sums.take(0, of(&[("kv", 1)], 1.0));
+        assert_eq!(names(&sums), [("a", 3), ("a", 4), ("db", 1), ("kv", 1)]);
+        // It gets them back for none of its own, however much it has.
+        sums.take(0, of(&[("a", 5), ("a", 6), ("a", 7), ("a", 8)], 1e12));
+        assert_eq!(names(&sums).iter().filter(|(group, _)| *group == "a").count(), 2);
+        assert!(names(&sums).contains(&("db", 1)) && names(&sums).contains(&("kv", 1)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::mem;
 use weir_archive::interval::Whose;
 use weir_host::Host;
 
-/// Processes known at most; then all are looked up again.
+/// Processes known in an interval, at most. Those met later have no unit in it; those with syncs are met first.
 const KNOWN_MAX: usize = 4096;
 
 /// Processes that were looked up.
@@ -27,15 +27,13 @@ impl Known {
     /// Looks a process up, if it was not.
     pub fn meet(&mut self, pid: u32, comm: &str) {
         let key = (pid, comm.to_string());
-        if self.of.contains_key(&key) {
+        // One with very many processes, or very many names, must not have those of others forgotten.
+        if self.of.len() >= KNOWN_MAX || self.of.contains_key(&key) {
             return;
         }
         let now = self.host.cgroup_path_of(pid).map(|cgroup| Whose::of(comm, &cgroup));
         // One that has ended in this interval may have been met in the one before.
         if let Some(whose) = now.or_else(|| self.before.get(&key).cloned()) {
-            if self.of.len() >= KNOWN_MAX {
-                self.of.clear();
-            }
             self.of.insert(key, whose);
         }
     }
@@ -82,5 +80,10 @@ mod tests {
         assert_eq!(unit(&mut known), "postgresql.service", "it ended in this interval");
         runs_in(Some("evil.service"));
         assert_eq!(unit(&mut known), "evil.service");
+        // It gives itself ever other names, after somebody else was met.
+        known.meet(7, "first");
+        (0..KNOWN_MAX).for_each(|n| known.meet(7, &format!("name {n}")));
+        assert_eq!(known.whose(Some(7), "first").unit, "evil.service");
+        assert_eq!(known.of.len(), KNOWN_MAX);
     }
 }
