@@ -89,11 +89,11 @@ pub fn too_many(files: &[(Name, u64)], oldest_s: i64, most_bytes: u64) -> Vec<Na
     for (name, bytes) in tables {
         let with_its_segment = gone.last().is_some_and(|last| last.begin_s() == name.begin_s());
         let is_old = name.end_s().is_some_and(|end_s| end_s < oldest_s);
-        if !(is_old || held > most_bytes || with_its_segment) {
-            break;
+        // One that ends in the future, by a clock that was wrong, is not old; those after it may be.
+        if is_old || held > most_bytes || with_its_segment {
+            held = held.saturating_sub(bytes);
+            gone.push(name.clone());
         }
-        held = held.saturating_sub(bytes);
-        gone.push(name.clone());
     }
     gone
 }
@@ -195,6 +195,11 @@ mod tests {
         assert_eq!(too_many(&files, 111, 1040), [a1.clone(), a2.clone()]);
         // One byte too much takes the whole segment.
         assert_eq!(too_many(&files, 0, 1039), [a1.clone(), a2.clone()]);
-        assert_eq!(too_many(&files, 0, 0), [a1, a2, b1, b2]);
+        assert_eq!(too_many(&files, 0, 0), [a1.clone(), a2.clone(), b1.clone(), b2.clone()]);
+        // The clock was years ahead as one was closed.
+        let ahead = Name::Table { table: Stage::TABLE, begin_s: 90, end_s: i64::MAX };
+        let files = [&files[..], &[(ahead.clone(), 10)]].concat();
+        assert_eq!(too_many(&files, 111, u64::MAX), [a1, a2]);
+        assert_eq!(too_many(&files, 0, 1040), [ahead]);
     }
 }
