@@ -33,7 +33,7 @@ impl Course<'_> {
         // By the clock as it is now: where it was set meanwhile, no two intervals are one.
         let span = Span { ts_ms: now_ms - span_ms, span_ms: span_ms.max(1) };
         let counts = self.host.counts();
-        let name_of = |number: DeviceNumber| counts.devices().get(&number).cloned();
+        let name_of = |number: DeviceNumber| name_in([&counts, &self.counts], number);
         let clock_ms = now_ms - (now.awake_ns / 1_000_000) as i64;
         let Seen { stages, syncs, events, stage_sums, estimated, issues_unwatched_ns } =
             self.programs.interval(span, clock_ms, &mut self.known, name_of);
@@ -141,6 +141,11 @@ impl Course<'_> {
     }
 }
 
+/// What a device is called, or was: one that went away in the interval has rows of what it did before.
+fn name_in(counts: [&Counts; 2], number: DeviceNumber) -> Option<String> {
+    counts.into_iter().find_map(|counts| counts.devices().get(&number)).cloned()
+}
+
 fn counter(span: Span, device: String, name: &str, value: u64) -> Counter {
     Counter {
         ts_ms: span.ts_ms,
@@ -148,5 +153,34 @@ fn counter(span: Span, device: String, name: &str, value: u64) -> Counter {
         device,
         name: name.to_string(),
         value: i64::try_from(value).unwrap_or(i64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use weir_host::Host;
+
+    use super::*;
+
+    #[test]
+    fn a_device_that_went_away_has_its_name_for_its_last_interval() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = |path: &str| folder.path().join(path);
+        for path in ["proc", "sys/dev/block", "sys/class/block/loop0"] {
+            fs::create_dir_all(real(path)).unwrap();
+        }
+        symlink("../../class/block/loop0", real("sys/dev/block/7:0")).unwrap();
+        let counts = |stats: &str| {
+            fs::write(real("proc/diskstats"), stats).unwrap();
+            Host::at(folder.path()).counts()
+        };
+        let before = counts(" 7 0 loop0 0 0 0 0 9 0 16 3 1 5 6\n");
+        let now = counts("");
+        let loop0 = DeviceNumber { major: 7, minor: 0 };
+        assert_eq!(name_in([&now, &before], loop0).as_deref(), Some("loop0"));
+        assert_eq!(name_in([&now, &now], loop0), None);
     }
 }
