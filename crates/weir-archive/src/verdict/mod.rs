@@ -470,13 +470,14 @@ fn changes(series: &Series, inside: &[(i64, &Slot)], normals: &Normals, begin_ms
     changes
 }
 
-/// What the recorder itself said it lost, and how many of it.
+/// What the recorder itself said it lost or did not keep, and how many of it.
 fn lost(series: &Series, inside: &[(i64, &Slot)]) -> BTreeMap<String, u64> {
     let is_inside = |event: &Event| {
         inside.iter().any(|(ts_ms, slot)| (*ts_ms..ts_ms + slot.span_ms).contains(&event.ts_ms))
     };
     let mut lost = BTreeMap::new();
-    for event in series.events.iter().filter(|event| event.kind == "lost" && is_inside(event)) {
+    let is_loss = |event: &&Event| matches!(event.kind.as_str(), "lost" | "left_out") && is_inside(event);
+    for event in series.events.iter().filter(is_loss) {
         let said: serde_json::Value = serde_json::from_str(&event.detail).unwrap_or_default();
         let what = said["what"].as_str().unwrap_or("times something").to_string();
         *lost.entry(what).or_default() += said["count"].as_u64().unwrap_or(1);

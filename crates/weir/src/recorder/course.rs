@@ -339,7 +339,7 @@ impl<'a> Course<'a> {
         let count = self.snapshots.without_room();
         if count > 0 {
             let what = "troubles without a snapshot: the disk had not written those before";
-            self.note("lost", serde_json::json!({ "what": what, "count": count }).to_string());
+            self.note("left_out", serde_json::json!({ "what": what, "count": count }).to_string());
         }
     }
 }

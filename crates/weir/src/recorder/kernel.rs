@@ -18,6 +18,8 @@ use super::whose::Known;
 
 /// Waits at least this long always have their stack taken.
 const STACK_EVERY_NS: u64 = 1_000_000;
+/// The kind of events of what was seen and counted, but not kept one by one.
+const LEFT_OUT: &str = "left_out";
 /// Fewer than one of so many requests of an interval missing is no loss worth a word.
 const LOST_SHARE: u64 = 1000;
 /// Slow syncs of an interval that are kept one by one.
@@ -260,7 +262,8 @@ impl<'a> Programs<'a> {
         let left_out = std::mem::take(&mut self.slow_left_out);
         if left_out > 0 {
             let what = format!("slow syncs one by one, beyond {SLOW_MAX} in an interval");
-            seen.events.push(lost_event(span, &what, left_out));
+            // Nothing is missing: the rows of syncs have them.
+            seen.events.push(Event { kind: LEFT_OUT.to_string(), ..lost_event(span, &what, left_out) });
         }
         seen
     }
