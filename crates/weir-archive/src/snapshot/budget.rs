@@ -11,9 +11,9 @@ const SPACED_MS: i64 = 5_000;
 /// Bytes of snapshots a day that nobody asked for, ...
 const DAY_BYTES: u64 = 16 << 20;
 /// ... of those the ones of slow syncs, which any account can have, ...
-const DAY_BYTES_OF_SYNCS: u64 = DAY_BYTES / 2;
+const DAY_BYTES_OF_SYNCS: u64 = DAY_BYTES / 4 * 3;
 /// ... and the ones of a unit, ...
-const DAY_BYTES_OF_UNIT: u64 = DAY_BYTES_OF_SYNCS / 4;
+const DAY_BYTES_OF_UNIT: u64 = DAY_BYTES_OF_SYNCS / 3;
 /// ... and that somebody did.
 const DAY_BYTES_ASKED: u64 = 64 << 20;
 const DAY_MS: i64 = 86_400_000;
@@ -253,10 +253,10 @@ mod tests {
         budget.took(&of("a", "user@1000.service/a.service"), DAY_BYTES_OF_UNIT);
         assert!(!takes(&mut budget, &of("c", "user@1000.service/c.service")), "it is the same unit outside");
         assert!(takes(&mut budget, &of("db", "db.service")));
-        for unit in ["session-1.scope", "session-2.scope", ""] {
+        for unit in ["session-1.scope", ""] {
             budget.took(&of("x", unit), DAY_BYTES_OF_UNIT);
         }
-        assert!(!takes(&mut budget, &of("etcd", "etcd.service")), "syncs have had their half");
+        assert!(!takes(&mut budget, &of("etcd", "etcd.service")), "syncs have had their share");
         assert!(takes(&mut budget, &Cause::Stall("sda".into())));
         assert!(takes(&mut budget, &Cause::Guard("sda".into(), "tail".into())));
         // A recorder that starts anew knows it from the files.
