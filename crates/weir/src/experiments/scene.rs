@@ -121,9 +121,12 @@ impl<'a> Scene<'a> {
         dirty_bytes
     }
 
-    /// Ends the floods; their files are gone afterwards. A commit that is stuck behind them gets through then.
-    pub fn end_floods(&mut self) {
+    /// Ends the floods; their files are gone afterwards. A commit that is stuck behind them gets through then. Whether any
+    /// ran.
+    pub fn end_floods(&mut self) -> bool {
+        let ran = !self.floods.is_empty();
         self.ended.extend(self.floods.drain(..).map(Flood::stop));
+        ran
     }
 
     /// What was noted since measuring began.

@@ -42,6 +42,9 @@ const ACQUAINTANCE: Duration = Duration::from_secs(8);
 const SETTLING_LEAST_NS: u64 = 10_000_000_000;
 /// Longest time for a flood to start.
 const FLOOD_PATIENCE: Duration = Duration::from_secs(60);
+/// What is said of a trial whose latencies are cut short.
+const LET_GO: &str =
+    "its longest operations ended only because the flood was ended for them: latencies are at least these";
 
 /// Where trials are made.
 pub struct Lab<'a> {
@@ -96,11 +99,13 @@ struct Ran {
     outcome: Outcome,
     job: Option<JobRecord>,
     transactions: Option<Box<OltpRecord>>,
+    /// As [`Watch::let_go`].
+    let_go: bool,
 }
 
 impl Ran {
     fn of(outcome: Outcome) -> Ran {
-        Ran { outcome, job: None, transactions: None }
+        Ran { outcome, job: None, transactions: None, let_go: false }
     }
 
     fn failed(why: impl ToString) -> Ran {
@@ -180,7 +185,8 @@ impl<'a> Lab<'a> {
         };
         let floods = scene.floods();
         let took_ns = begun.elapsed().as_nanos() as u64;
-        let Ran { outcome, job, transactions } = ran;
+        let Ran { outcome, job, transactions, let_go } = ran;
+        remarks.extend(let_go.then(|| LET_GO.to_string()));
         Made { washout, took_ns, outcome, job, transactions, floods, stages, remarks }
     }
 
@@ -291,16 +297,17 @@ impl<'a> Lab<'a> {
         let options = RunOptions { tick_ns: tick_ns(proposal), time_submits, ..session::run_options() };
         let progress = &mut self.progress;
         let abort_age_ns = proposal.abort_age_ns;
-        let mut watch = Watch { scene, progress, stop, abort_age_ns, aborted: None };
+        let mut watch = Watch::new(scene, progress, stop, abort_age_ns);
         let records = run(vec![plan], &options, &mut watch, stop);
-        let aborted = watch.aborted.take();
+        let Watch { aborted, let_go, .. } = watch;
         let job = match records.map(|mut records| records.pop()) {
             Ok(Some(job)) => job,
             Ok(None) => return Ran::failed("the runner returned no record"),
             Err(error) => return Ran::failed(error),
         };
         let measures = derive::of_job(&job, counted, scene.moments());
-        Ran { outcome: outcome(job.error.clone(), aborted, measures), job: Some(job), transactions: None }
+        let outcome = outcome(job.error.clone(), aborted, measures);
+        Ran { outcome, job: Some(job), transactions: None, let_go }
     }
 
     /// Transactions of a trial, with keys of their own.
@@ -329,16 +336,16 @@ impl<'a> Lab<'a> {
             ..runner::RunOptions::default()
         };
         let (progress, abort_age_ns) = (&mut self.progress, proposal.abort_age_ns);
-        let mut watch = Watch { scene, progress, stop, abort_age_ns, aborted: None };
+        let mut watch = Watch::new(scene, progress, stop, abort_age_ns);
         let record = runner::run(&spec, &servers, &options, &mut watch, stop);
-        let aborted = watch.aborted.take();
+        let Watch { aborted, let_go, .. } = watch;
         let record = match record {
             Ok(record) => record,
             Err(error) => return Ran::failed(error),
         };
         let measures = derive::of_transactions(&record, scene.moments());
         let outcome = outcome(record.error.clone(), aborted, measures);
-        Ran { outcome, job: None, transactions: Some(Box::new(record)) }
+        Ran { outcome, job: None, transactions: Some(Box::new(record)), let_go }
     }
 }
 

@@ -25,9 +25,21 @@ pub struct Watch<'w, 'a> {
     pub abort_age_ns: Option<u64>,
     /// Why the trial was aborted, if it was.
     pub aborted: Option<String>,
+    /// The floods were ended because operations were still stuck behind them.
+    pub let_go: bool,
 }
 
-impl Watch<'_, '_> {
+impl<'w, 'a> Watch<'w, 'a> {
+    /// Nothing seen yet.
+    pub fn new(
+        scene: &'w mut Scene<'a>,
+        progress: &'w mut Steps,
+        stop: &'w Stop,
+        abort_age_ns: Option<u64>,
+    ) -> Watch<'w, 'a> {
+        Watch { scene, progress, stop, abort_age_ns, aborted: None, let_go: false }
+    }
+
     fn look(&mut self, rate: &str, at_ns: i64, oldest_ns: u64, duration: Nanos) {
         let dirty = self.scene.note();
         self.progress.detail(&format!(": {rate}, {} dirty", Bytes(dirty >> 20 << 20)));
@@ -36,7 +48,8 @@ impl Watch<'_, '_> {
         }
         let over = at_ns as f64 > duration.0 as f64 * (1.0 + GRACE);
         if over || self.stop.requested().is_some() {
-            self.scene.end_floods();
+            let ended = self.scene.end_floods();
+            self.let_go |= ended && over && oldest_ns > 0;
         }
     }
 
@@ -79,4 +92,35 @@ fn rate_text(tick: &Tick<'_>) -> String {
         Some(format!("{} {}s/s", per_second(rate), class.name()))
     };
     [Class::Commit, Class::Read, Class::Write].iter().find_map(rate).unwrap_or_else(|| "nothing done".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use weir_core::target::TargetFacts;
+    use weir_host::Host;
+
+    use super::*;
+
+    #[test]
+    fn latencies_that_the_end_of_a_flood_cut_short_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let (host, target, stop) = (Host::live(), TargetFacts::default(), Stop::default());
+        let duration = Nanos(6_000_000_000);
+        for (at_ns, oldest_ns, is_let_go) in [
+            (8_000_000_000, 7_000_000_000, false),
+            (9_000_000_000, 0, false),
+            (9_000_000_000, 8_900_000_000, true),
+        ] {
+            let mut scene = Scene::new(&host, &target, &stop);
+            scene.flood(&["dd:size=1M,bs=64k".to_string()], folder.path(), Duration::ZERO).unwrap();
+            let mut progress = Steps::new();
+            let mut watch = Watch::new(&mut scene, &mut progress, &stop, None);
+            watch.look("", at_ns, oldest_ns, duration);
+            // The next one finds no flood.
+            watch.look("", at_ns + 1, 1, duration);
+            assert_eq!(watch.let_go, is_let_go, "{at_ns} {oldest_ns}");
+        }
+    }
 }
