@@ -59,7 +59,7 @@ const BINARY_EDGES: Edges = &[
     ("trace_input", &["failure", "progress"]),
     ("databases", &["clock", "failure", "progress", "servers", "session", "stages", "terminal"]),
     ("kernel_traces", &["clock", "failure"]),
-    ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
+    ("doctor", &["failure", "guard", "machine", "progress", "quiet", "session", "stages"]),
     (
         "experiments",
         &[
@@ -67,6 +67,7 @@ const BINARY_EDGES: Edges = &[
             "devices",
             "failure",
             "change_journal",
+            "guard",
             "machine",
             "progress",
             "quiet",

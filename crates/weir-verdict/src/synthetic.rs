@@ -256,6 +256,7 @@ impl Lab {
             conditions: json!(self.conditions),
             jobs: self.jobs,
             floods: Vec::new(),
+            notes: Vec::new(),
             ended_early: None,
             extra: json!(notes),
         })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 use weir_core::result;
-use weir_core::result::record::{FloodRecord, JobRecord, SCHEMA};
+use weir_core::result::record::{FloodRecord, JobRecord, Note, SCHEMA};
 use weir_core::target::Conditions;
 use weir_core::workload::Job;
 use weir_host::Host;
@@ -33,11 +33,14 @@ pub struct Session {
 }
 
 /// What ran.
+#[derive(Default)]
 pub struct Ran {
     /// Records of the jobs.
     pub jobs: Vec<JobRecord>,
     /// Records of the floods.
     pub floods: Vec<FloodRecord>,
+    /// What was noticed of the whole run.
+    pub notes: Vec<Note>,
 }
 
 impl Session {
@@ -63,7 +66,8 @@ impl Session {
     pub fn record(self, ran: Ran, stop: &Stop) -> result::Record {
         let failure = ran.jobs.iter().find_map(|job| job.error.clone());
         let ended_early = stop.requested().map(signal_name).or(failure);
-        result::Record { jobs: ran.jobs, floods: ran.floods, ..self.head(ended_early) }
+        let Ran { jobs, floods, notes } = ran;
+        result::Record { jobs, floods, notes, ..self.head(ended_early) }
     }
 
     /// The record of something else than jobs.
@@ -84,6 +88,7 @@ impl Session {
             conditions: serde_json::to_value(self.conditions).unwrap_or(Value::Null),
             jobs: Vec::new(),
             floods: Vec::new(),
+            notes: Vec::new(),
             ended_early,
             extra: Value::Null,
         }
@@ -112,7 +117,7 @@ pub fn run_jobs(
     for (index, job) in jobs.iter_mut().enumerate() {
         job.flood_ages_ns = ages.remove(&index).unwrap_or_default();
     }
-    Ok(Ran { jobs, floods })
+    Ok(Ran { jobs, floods, notes: Vec::new() })
 }
 
 /// Notes how old each flood is when measuring a job begins: floods begin before all jobs, and jobs warm up or follow others.

@@ -375,6 +375,7 @@ mod tests {
             conditions: serde_json::Value::Null,
             jobs: Vec::new(),
             floods: Vec::new(),
+            notes: Vec::new(),
             ended_early: None,
             extra: serde_json::Value::Null,
         }

@@ -35,6 +35,9 @@ pub struct Record {
     pub jobs: Vec<JobRecord>,
     /// Floods that ran beside the jobs.
     pub floods: Vec<FloodRecord>,
+    /// What was noticed of the whole run; absent in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
     /// Why the run ended early, if it did: `SIGINT`, an I/O error, …
     pub ended_early: Option<String>,
     /// What only its kind of run has, as read from the store; `null` where that is kept in a type of its own
@@ -55,6 +58,8 @@ pub struct WithExtra<'a, E> {
     conditions: &'a Value,
     jobs: &'a [JobRecord],
     floods: &'a [FloodRecord],
+    #[serde(skip_serializing_if = "<[Note]>::is_empty")]
+    notes: &'a [Note],
     ended_early: Option<&'a str>,
     extra: &'a E,
 }
@@ -80,6 +85,7 @@ impl Record {
             conditions,
             jobs,
             floods,
+            notes,
             ended_early,
             extra: _,
         } = self;
@@ -93,6 +99,7 @@ impl Record {
             conditions,
             jobs,
             floods,
+            notes,
             ended_early: ended_early.as_deref(),
             extra,
         }

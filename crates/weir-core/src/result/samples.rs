@@ -151,6 +151,7 @@ pub fn record(jobs: Vec<JobRecord>) -> Record {
         }),
         jobs,
         floods: Vec::new(),
+        notes: Vec::new(),
         ended_early: None,
         extra: serde_json::Value::Null,
     }

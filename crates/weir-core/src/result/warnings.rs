@@ -19,9 +19,9 @@ fn note(key: &str, text: String) -> Note {
     Note { key: key.to_string(), text }
 }
 
-/// Notes on the whole run.
+/// Notes on the whole run: first what was noticed of it, then what the figures themselves say.
 pub fn of_run(record: &Record, jobs: &[JobResult]) -> Vec<Note> {
-    let mut notes = Vec::new();
+    let mut notes = record.notes.clone();
     // A job's own error is among its notes.
     let told = |why: &String| record.jobs.iter().any(|job| job.error.as_ref() == Some(why));
     if let Some(why) = record.ended_early.as_ref().filter(|why| !told(why)) {

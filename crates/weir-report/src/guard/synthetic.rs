@@ -137,6 +137,7 @@ pub fn record(history: &History) -> Record {
         conditions: serde_json::Value::Null,
         jobs: Vec::new(),
         floods: Vec::new(),
+        notes: Vec::new(),
         ended_early: None,
         extra: serde_json::to_value(history).unwrap(),
     }

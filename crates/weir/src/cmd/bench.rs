@@ -6,15 +6,17 @@ use std::path::Path;
 
 use weir_cli::signals::stop_on_signals;
 use weir_core::result::Record;
+use weir_core::result::record::Note;
 use weir_io::files::Files;
 use weir_io::flood::FloodSpec;
-use weir_io::runner::Stop;
+use weir_io::runner::{JobPlan, Stop};
 use weir_io::scratch;
 use weir_record::Body;
 
 use crate::cli::bench::Args;
 use crate::devices::{folder_of, refuse_devices_in_use};
 use crate::failure::Outcome;
+use crate::guard::acting;
 use crate::inputs;
 use crate::output::{Format, print_exact, print_for, render};
 use crate::progress::Progress;
@@ -72,10 +74,26 @@ fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow:
     }
     // After the files are there, so that the conditions are those of the run.
     let session = Session::begin("bench", command, place);
-    let ran: Ran = run_jobs(plans, floods, &run_options(), &mut progress, stop)?;
+    let ran = run_beside(plans, floods, &mut progress, stop)?;
     progress.clear();
     drop(files);
     Ok(session.record(ran, stop))
+}
+
+/// Runs jobs with floods beside them. A guard that acts on the floods is noted: the figures are those under its limits.
+fn run_beside(
+    plans: Vec<JobPlan>,
+    floods: Vec<FloodSpec>,
+    progress: &mut Progress,
+    stop: &Stop,
+) -> anyhow::Result<Ran> {
+    let acting = if floods.is_empty() { None } else { acting() };
+    let mut ran = run_jobs(plans, floods, &run_options(), progress, stop)?;
+    ran.notes.extend(acting.map(|acting| Note {
+        key: "guard-acting".to_string(),
+        text: format!("{acting}: the figures beside the flood are those under the guard's limits"),
+    }));
+    Ok(ran)
 }
 
 /// The floods that were asked for, in the folder of a place.

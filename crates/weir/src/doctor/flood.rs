@@ -17,6 +17,7 @@ use super::examine::Examination;
 use super::jobs;
 use super::plan::FloodPlan;
 use super::timeline::{Timeline, Watching};
+use crate::guard::acting;
 use crate::quiet;
 
 const TICK: Duration = Duration::from_millis(500);
@@ -106,7 +107,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         pairs.into_iter().any(|(idle, flood)| *flood < idle * NO_RESCUE_NEEDED)
     }
 
-    /// Limits as they are before anything is flooded.
+    /// Limits as they are before anything is flooded, and a guard that sets others meanwhile.
     fn note_limits(&mut self) {
         let vm = self.exam.host.conditions(None).vm;
         let notes = &mut self.exam.notes.flood;
@@ -116,6 +117,12 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
             .into_iter()
             .filter_map(|(name, pair)| in_force(name, pair))
             .collect();
+        notes.remarks.extend(acting().map(|acting| {
+            format!(
+                "Before the bulk writer began, {acting}: commits beside it are those under the guard's limits, not \
+                 under the kernel's."
+            )
+        }));
     }
 
     /// Starts the flood if it does not run, and lets dirty pages build up.

@@ -261,5 +261,5 @@ fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &
     exam.progress.clear();
     exam.notes.elapsed_ns = started.elapsed().as_nanos() as u64;
     let examined = Examined { notes: exam.notes, conditions: session.conditions.clone() };
-    (session.record(Ran { jobs: exam.jobs, floods: exam.floods }, stop), examined)
+    (session.record(Ran { jobs: exam.jobs, floods: exam.floods, ..Ran::default() }, stop), examined)
 }

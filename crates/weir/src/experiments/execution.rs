@@ -86,6 +86,7 @@ impl<'a> Execution<'a> {
             if self.stop.requested().is_some() {
                 break;
             }
+            self.refuse_without_guard(&made)?;
             self.refuse_without_server(&arm, &made)?;
             if self.stop.requested().is_some() {
                 break;
@@ -169,6 +170,15 @@ impl<'a> Execution<'a> {
                 None
             }
         }
+    }
+
+    /// Ends an experiment whose guard does not start: such a trial says nothing of what a guard does.
+    fn refuse_without_guard(&mut self, made: &Made) -> anyhow::Result<()> {
+        let Some(error) = &made.unguarded else { return Ok(()) };
+        self.lab.progress.clear();
+        let kept = self.experiment.trials.len();
+        let what = format!("the experiment ends after {kept} trials: {error:#}");
+        Err(Lacking { what, hint: weir_cli::failure::hint_of(error) }.into())
     }
 
     /// Ends an experiment whose server has gone: trials that failed for that say nothing of what they tried.

@@ -35,6 +35,7 @@ pub use self::asked::{Asked, Entry, Measured};
 pub use self::beside::settle;
 pub use self::command::check as check_command;
 use self::execution::Execution;
+pub use self::guarded::refuse_another as refuse_another_guard;
 pub use self::plan::{Planned, build, planned};
 pub use self::resume::resume;
 pub use self::trial::Lab;
@@ -42,6 +43,7 @@ use crate::change_journal::the_journal;
 use crate::databases::{Premises, admit};
 use crate::devices::{folder_of, refuse_devices_in_use};
 use crate::failure::{Lacking, Usage};
+use crate::guard::acting;
 use crate::machine;
 use crate::quiet::unquiet;
 use crate::servers::Logins;
@@ -111,18 +113,20 @@ pub fn carry_out(
 ) -> anyhow::Result<Ended> {
     knobs::check_privileges(&lab.host, &planned.arms, &planned.knobs)?;
     refuse_floods_nowhere(&asked.place(), &planned.arms)?;
+    refuse_another_guard(planned.arms.iter().any(|arm| arm.guarded))?;
     recover(&lab.host, seen(&asked.place()), &planned.knobs);
     if !asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
         refuse_if_busy(&lab, stop)?;
     }
-    let experiment = experiment(asked, planned, knobs::found(&lab.host, &planned.knobs));
+    let mut experiment = experiment(asked, planned, knobs::found(&lab.host, &planned.knobs));
     announce(&experiment, &planned.arms);
+    experiment.remarks.extend(guard_beside(&planned.arms));
     if let Some(unfolds) = &planned.unfolds {
         say!("weir: {unfolds}");
     }
     make_files(&mut lab, &planned.arms)?;
     let session = Session::begin_at("tune", command, seen(&asked.place()));
-    let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
+    let record = session.record(Ran::default(), stop);
     finish(Execution::new(lab, build(planned)?, experiment, record, stop))
 }
 
@@ -138,6 +142,17 @@ fn refuse_floods_nowhere(place: &Path, arms: &[Arm]) -> anyhow::Result<()> {
     }
     let what = "there is no folder for the flood: the server's data are not seen from this machine";
     Err(usage(what, "name a folder on their device with --dir"))
+}
+
+/// A guard acts on floods: what trials say of them is said of its limits. Told before the first trial.
+fn guard_beside(arms: &[Arm]) -> Option<String> {
+    let flooded = arms.iter().any(|arm| !arm.floods.is_empty());
+    let acting = flooded.then(acting)??;
+    let remark = format!(
+        "when the trials began, {acting}: those beside a flood say what is left under the guard's limits, not under the kernel's"
+    );
+    say!("note: {remark}");
+    Some(remark)
 }
 
 fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {

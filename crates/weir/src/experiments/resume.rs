@@ -14,7 +14,8 @@ use weir_record::{Body, Record};
 use super::execution::Execution;
 use super::trial::Lab;
 use super::{
-    Ended, announce, finish, knobs, make_files, recover, refuse_floods_nowhere, refuse_if_busy, seen, usage,
+    Ended, announce, finish, guard_beside, knobs, make_files, recover, refuse_another_guard,
+    refuse_floods_nowhere, refuse_if_busy, seen, usage,
 };
 use crate::devices::refuse_devices_in_use;
 use crate::failure::Lacking;
@@ -52,6 +53,7 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
         Lab::new(host, target.unwrap_or_default(), experiment.conduct.clone(), Logins::default(), stop);
     refuse_unreached(&lab, &arms)?;
     refuse_floods_nowhere(&place, &arms)?;
+    refuse_another_guard(arms.iter().any(|arm| arm.guarded))?;
     if !experiment.conduct.even_if_busy && knobs::any_of_machine(&knobs) {
         refuse_if_busy(&lab, stop)?;
     }
@@ -62,6 +64,7 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
     workloads(&arms).iter().for_each(|line| say!("weir: {line}"));
     make_files(&mut lab, &arms)?;
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
+    experiment.remarks.extend(guard_beside(&arms));
     finish(Execution::new(lab, design, experiment, record, stop))
 }
 

@@ -92,6 +92,8 @@ pub struct Made {
     pub stages: Option<StageTable>,
     /// What the trial noticed.
     pub remarks: Vec<String>,
+    /// Why its guard did not start, if it was to have one.
+    pub unguarded: Option<anyhow::Error>,
 }
 
 /// What a workload gave.
@@ -101,11 +103,17 @@ struct Ran {
     transactions: Option<Box<OltpRecord>>,
     /// As [`Watch::let_go`].
     let_go: bool,
+    /// As [`Made::unguarded`].
+    unguarded: Option<anyhow::Error>,
 }
 
 impl Ran {
     fn of(outcome: Outcome) -> Ran {
-        Ran { outcome, job: None, transactions: None, let_go: false }
+        Ran { outcome, job: None, transactions: None, let_go: false, unguarded: None }
+    }
+
+    fn unguarded(error: anyhow::Error) -> Ran {
+        Ran { unguarded: Some(error), ..Ran::failed("it had no guard") }
     }
 
     fn failed(why: impl ToString) -> Ran {
@@ -185,9 +193,9 @@ impl<'a> Lab<'a> {
         };
         let floods = scene.floods();
         let took_ns = begun.elapsed().as_nanos() as u64;
-        let Ran { outcome, job, transactions, let_go } = ran;
+        let Ran { outcome, job, transactions, let_go, unguarded } = ran;
         remarks.extend(let_go.then(|| LET_GO.to_string()));
-        Made { washout, took_ns, outcome, job, transactions, floods, stages, remarks }
+        Made { washout, took_ns, outcome, job, transactions, floods, stages, remarks, unguarded }
     }
 
     /// Runs an arm's transactions until their server flushes at its own pace, where that is asked for. A sentence where it
@@ -214,7 +222,7 @@ impl<'a> Lab<'a> {
         let build_up = Duration::from_nanos(self.conduct.build_up_ns);
         let _guard = match self.guarded(arm, proposal) {
             Ok(guard) => guard,
-            Err(error) => return (Ran::failed(format!("{error:#}")), None),
+            Err(error) => return (Ran::unguarded(error), None),
         };
         let place = PathBuf::from(&self.conduct.place);
         let flood = |scene: &mut Scene<'_>| {
@@ -307,7 +315,7 @@ impl<'a> Lab<'a> {
         };
         let measures = derive::of_job(&job, counted, scene.moments());
         let outcome = outcome(job.error.clone(), aborted, measures);
-        Ran { outcome, job: Some(job), transactions: None, let_go }
+        Ran { job: Some(job), let_go, ..Ran::of(outcome) }
     }
 
     /// Transactions of a trial, with keys of their own.
@@ -345,7 +353,7 @@ impl<'a> Lab<'a> {
         };
         let measures = derive::of_transactions(&record, scene.moments());
         let outcome = outcome(record.error.clone(), aborted, measures);
-        Ran { outcome, job: None, transactions: Some(Box::new(record)), let_go }
+        Ran { transactions: Some(Box::new(record)), let_go, ..Ran::of(outcome) }
     }
 }
 

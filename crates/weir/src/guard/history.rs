@@ -162,8 +162,7 @@ mod tests {
 
     fn record() -> Record {
         let stop = weir_io::runner::Stop::default();
-        Session::begin("guard", &[], std::path::Path::new("/"))
-            .record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop)
+        Session::begin("guard", &[], std::path::Path::new("/")).record(Ran::default(), &stop)
     }
 
     fn history() -> History {

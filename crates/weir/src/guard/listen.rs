@@ -15,7 +15,7 @@ use weir_fs::Dir;
 use super::metrics::Metrics;
 use super::socket;
 use crate::daemon::scrape::{self, Door};
-use crate::daemon::socket::{Files, answer_in_time, is_answered, listen, request};
+use crate::daemon::socket::{Files, answer_in_time, listen, request};
 use crate::daemon::{Board, MetricsAt};
 use crate::failure::{Lacking, Usage};
 
@@ -68,7 +68,7 @@ fn control(files: &mut Files) -> anyhow::Result<UnixListener> {
     made.map_err(lacking)?;
     // Who asks a guard believes none in another folder.
     Dir::open_trusted(&socket::run_folder()).map_err(lacking)?;
-    if is_answered(&path) {
+    if socket::is_there() {
         let what = format!("another guard runs: it answers on {}", path.display());
         let hint = "one guard takes any number of devices; `weir guard status` shows it; WEIR_RUN names \
             another folder";

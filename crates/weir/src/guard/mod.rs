@@ -1,5 +1,6 @@
 //! The guard as a process: its sensors, its actuators, what it says about itself.
 
+mod acting;
 mod block_device;
 mod control_loop;
 mod cost;
@@ -27,5 +28,6 @@ pub mod testing;
 mod throttle;
 mod writers;
 
+pub use acting::acting;
 pub use log::sentence;
 pub use start::begin;

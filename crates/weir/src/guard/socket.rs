@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_control::State;
 
-use crate::daemon::socket::{connect, line};
+use crate::daemon::socket::{connect, is_answered, line};
 use crate::failure::Lacking;
 
 /// The socket's name.
@@ -27,6 +27,11 @@ pub fn run_folder() -> PathBuf {
 /// Where a guard listens.
 pub fn path() -> PathBuf {
     run_folder().join(NAME)
+}
+
+/// Whether a guard listens there.
+pub fn is_there() -> bool {
+    is_answered(&path())
 }
 
 /// The running guard as it is now.

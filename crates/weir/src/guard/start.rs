@@ -139,7 +139,7 @@ fn begin_chapter(command: &[String], block_devices: &[BlockDevice]) -> super::re
     Box::new(move |history| {
         let place = place.clone().filter(|place| place.contains('/')).unwrap_or("/".to_string());
         let session = Session::begin("guard", &command, place.as_ref());
-        let nothing = Ran { jobs: Vec::new(), floods: Vec::new() };
+        let nothing = Ran::default();
         let record = session.record(nothing, &weir_io::runner::Stop::default());
         let chapter = Chapter::begin(Store::open()?, record, history)?;
         say!("weir: history: {}", chapter.path().display());

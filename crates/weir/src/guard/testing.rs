@@ -1,7 +1,9 @@
-//! A sample and a decision in which nothing happens, what /proc says of a process, and a machine with some disks.
+//! A sample and a decision in which nothing happens, a guard's state, what /proc says of a process, and a machine with some
+//! disks.
 
 use weir_control::{
-    Action, Branch, Bulk, Decision, DeviceFlow, Inputs, Limits, Mood, Sample, Sensor, SensorSource, Syncs,
+    Action, Branch, Bulk, Cost, Decision, DeviceFlow, DeviceState, Inputs, Limits, Mood, Sample, Second,
+    Sensor, SensorSource, Standing, State, Syncs, Target, Totals, state as of_guard,
 };
 use weir_core::target::DeviceNumber;
 use weir_host::Host;
@@ -28,6 +30,63 @@ pub fn decision(at_ns: u64) -> Decision {
         branch: Branch::Steady,
         inputs: Inputs::default(),
         mood: Mood::Released,
+    }
+}
+
+/// A guarded device.
+pub fn device(name: &str, standing: Standing) -> DeviceState {
+    let mut totals = Totals::default();
+    totals.count(Branch::OldestSync, false);
+    totals.count(Branch::Raise, true);
+    let second = Second {
+        private_dirty_bytes: Some(8_000_000),
+        private_pace: Some(33_000_000),
+        p50_us: Some(400),
+        p99_us: Some(92_000),
+        max_us: Some(100_000),
+        limit_bytes: 8_000_000,
+        target_us: Some(460_000),
+        kept: Some(0.97),
+        holding: true,
+        ..Default::default()
+    };
+    DeviceState {
+        private_cgroups: 2,
+        private_actuator: None,
+        name: name.to_string(),
+        number: Default::default(),
+        standing,
+        sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 100_000_000, lost: 0 },
+        actuator: "vm.dirty_bytes".to_string(),
+        saved_bytes: 3_900_000_000,
+        floor_bytes: 4 << 20,
+        second,
+        decision: decision(0),
+        writers: Vec::new(),
+        totals,
+    }
+}
+
+/// A guard of two devices, one of which it has yielded.
+pub fn state() -> State {
+    State {
+        schema: of_guard::SCHEMA.to_string(),
+        weir_version: "0.1.0".to_string(),
+        pid: 1,
+        since: String::new(),
+        at: String::new(),
+        at_ms: 0,
+        shadow: false,
+        target: Target::default(),
+        protect: "all".to_string(),
+        devices: vec![
+            device("sda", Standing::Guarding),
+            // No name of the kernel's, but nothing may break the page.
+            device("a\"b\\c\nd", Standing::StoodDown { why: String::new() }),
+        ],
+        decisions: Vec::new(),
+        cost: Cost { cpu_ns: 1_500_000_000, cpu_share: 0.002, rss_bytes: 9 << 20, late_looks: 3 },
+        remarks: Vec::new(),
     }
 }
 

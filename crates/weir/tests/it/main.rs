@@ -18,6 +18,7 @@ mod doctor_map;
 mod fallbacks;
 mod faults;
 mod guard;
+mod guard_beside;
 mod guard_cgroup;
 mod guard_install;
 mod guard_simulate;

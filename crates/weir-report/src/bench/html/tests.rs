@@ -84,6 +84,7 @@ pub fn record(seconds: u64, mixed: bool) -> Record {
         conditions: serde_json::json!({"kernel": {"release": "6.18.0"}, "vm": {"dirty_ratio": 20}}),
         jobs: vec![job],
         floods: Vec::new(),
+        notes: Vec::new(),
         ended_early: None,
         extra: serde_json::Value::Null,
     }

@@ -133,6 +133,7 @@ impl Made {
             conditions: serde_json::to_value(conditions).unwrap(),
             jobs: self.jobs,
             floods: Vec::new(),
+            notes: Vec::new(),
             ended_early: None,
             extra: serde_json::to_value(self.notes).unwrap(),
         }

@@ -13,7 +13,8 @@ Examples:
   weir db flood --sandbox postgres --dir /data --no-guard
 
 Transactions alone, beside a bulk copy into the same file system, and beside one while weir guard holds the latency of \
-syncs (as root). The copy is bounded, and its file is removed.";
+syncs (as root). That guard has the default settings, whatever /etc/weir/guard.toml says; a guard that runs already has to \
+be stopped first. The copy is bounded, and its file is removed.";
 
 /// Options of `flood`.
 #[derive(Debug, clap::Args)]

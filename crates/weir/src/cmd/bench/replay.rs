@@ -14,11 +14,11 @@ use weir_io::files::{Prepared, block_bytes, prepare};
 use weir_io::runner::{JobPlan, Stop};
 use weir_record::{Body, Record};
 
-use super::floods;
+use super::{floods, run_beside};
 use crate::devices::refuse_devices_in_use;
 use crate::failure::{Lacking, Usage};
 use crate::progress::Progress;
-use crate::session::{Session, run_jobs, run_options};
+use crate::session::Session;
 use crate::settings::BenchSettings;
 use crate::settings::bench::ReplaySettings;
 use crate::stages::StageWatch;
@@ -58,7 +58,7 @@ pub fn play(
     let session = Session::begin(KIND, command, &place);
     let mut watch = Watch::begin(&place);
     let plans = vec![JobPlan { job, source: Box::new(plan.source()), places: prepared.places.clone() }];
-    let ran = run_jobs(plans, floods, &run_options(), &mut progress, stop)?;
+    let ran = run_beside(plans, floods, &mut progress, stop)?;
     let (replayed, unseen) = watch.end();
     progress.clear();
     drop(prepared);

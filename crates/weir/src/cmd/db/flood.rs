@@ -7,7 +7,7 @@ use weir_oltp::Script;
 
 use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::flood::Args;
-use crate::experiments::planned;
+use crate::experiments::{planned, refuse_another_guard};
 use crate::failure::{Lacking, Outcome, Usage};
 
 const REPEATS: u32 = 3;
@@ -24,6 +24,8 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         let hint = Some("run it as root, or leave the guard out: --no-guard".to_string());
         return Err(Lacking { what: "the guard takes root".to_string(), hint }.into());
     }
+    // Before a server is made.
+    refuse_another_guard(!args.no_guard)?;
     let stop = stop_on_signals()?;
     let mut ground = ground(&args.common, Script::Commit, &stop)?;
     if let Some(dir) = args.flood_dir {

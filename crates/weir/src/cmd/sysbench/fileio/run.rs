@@ -44,7 +44,7 @@ pub fn run(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Outcom
         Ok(record) => record,
         Err(error) => return Err(refuse(&error, reports.log)),
     };
-    session::save(&session.record(Ran { jobs: vec![record.clone()], floods: Vec::new() }, stop));
+    session::save(&session.record(Ran { jobs: vec![record.clone()], ..Ran::default() }, stop));
     Ok(print(settings, &record, &mut reports, stop))
 }
 
