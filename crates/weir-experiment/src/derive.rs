@@ -118,8 +118,8 @@ fn all_but(histogram: &Histogram, n: u64) -> Histogram {
     rest
 }
 
-/// Bulk over the time that floods ran, and what the device wrote over the whole.
-fn of_machine(moments: &[Moment]) -> BTreeMap<Metric, f64> {
+/// Bulk over the time that floods ran, and what the device wrote over the whole. `moments` as in [`of_job`].
+pub fn of_machine(moments: &[Moment]) -> BTreeMap<Metric, f64> {
     let mut values = BTreeMap::new();
     let flooded = moments.iter().take_while(|moment| moment.flood_bytes.is_some()).last();
     let ends = [(Metric::Bulk, flooded), (Metric::Device, moments.last())];

@@ -25,8 +25,11 @@ use crate::place::Place;
 use crate::scratch;
 use crate::sys::clock::{now_ns, sleep_until_ns};
 
-/// Most that a flood takes where no size is given; never more than half of what is free.
+/// What a flood takes where no size is given, half of what is free at most, unless it needs more.
 const SIZE_DEFAULT_BYTES: u64 = 16 << 30;
+/// What floods whose size nobody gave leave free: a tenth of the file system, at least and at most this.
+const KEPT_MIN_BYTES: u64 = 512 << 20;
+const KEPT_MAX_BYTES: u64 = 16 << 30;
 /// Size of the file that `cp` copies from.
 const SOURCE_BYTES: u64 = 256 << 20;
 /// Room that stays free on the file system.
@@ -41,8 +44,8 @@ pub struct FloodSpec {
     pub text: String,
     /// Folder of its file, on the file system under test.
     pub dir: PathBuf,
-    /// Most it writes before it starts over at the beginning of its file; the room it needs. 0: half of what is
-    /// free, at most 16 GiB.
+    /// Most it writes before it starts over at the beginning of its file; the room it needs. 0: as [`FloodSpec::sized`] has
+    /// it, else half of what is free, at most 16 GiB.
     pub size: Bytes,
     /// Size of each write(2).
     pub block: Bytes,
@@ -54,7 +57,36 @@ pub struct FloodSpec {
     pub copies: bool,
 }
 
+/// What there is for floods whose size nobody gave.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Size of the file system.
+    pub size_bytes: u64,
+    /// Free on it.
+    pub free_bytes: u64,
+    /// All that may be dirty before the kernel throttles writers; 0 where that is not known.
+    pub dirty_limit_bytes: u64,
+    /// Floods that share it.
+    pub floods: u64,
+}
+
 impl FloodSpec {
+    /// With a size, where none was given. A file that is smaller than the limit of dirty pages is written anew while it is
+    /// still dirty: nobody is throttled, and the device gets little of it. So it is larger than that limit, if there is
+    /// room.
+    pub fn sized(self, room: &Room) -> FloodSpec {
+        if self.size.0 > 0 {
+            return self;
+        }
+        let (half, floods) = (room.free_bytes / 2, room.floods.max(1));
+        let sources = if self.copies { floods * SOURCE_BYTES } else { 0 };
+        let kept = (room.size_bytes / 10).clamp(KEPT_MIN_BYTES, KEPT_MAX_BYTES).min(half);
+        let there = room.free_bytes.saturating_sub(kept.max(SPARE_BYTES + sources));
+        let wanted =
+            (room.dirty_limit_bytes / 4 * 5 + KEPT_MIN_BYTES).max(SIZE_DEFAULT_BYTES.min(half)).min(there);
+        FloodSpec { size: Bytes((wanted / floods) >> 20 << 20), ..self }
+    }
+
     /// Parses `dd`, `cp`, or one of them followed by `:` and any of `size=`, `bs=`, `rate=` (bytes per second),
     /// `writers=` and `dir=`, separated by commas.
     pub fn parse(text: &str, dir: &Path) -> Result<FloodSpec, IoError> {
@@ -358,6 +390,30 @@ mod tests {
         ] {
             let error = FloodSpec::parse(text, dir).unwrap_err();
             assert!(error.to_string().contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_no_size_exceeds_what_may_be_dirty_and_leaves_room() {
+        const M: u64 = 1 << 20;
+        const G: u64 = 1 << 30;
+        for (text, size_bytes, free_bytes, dirty_limit_bytes, floods, expected) in [
+            ("dd", 4_000 * G, 1_000 * G, G, 1, 16 * G),
+            // A machine of 128 GiB may have 25.6 GiB dirty.
+            ("dd", 4_000 * G, 1_000 * G, 25 * G, 1, 31 * G + 768 * M),
+            ("dd", 4_000 * G, 1_000 * G, 25 * G, 2, 15 * G + 896 * M),
+            ("dd", 4_000 * G, 40 * G, 25 * G, 1, 24 * G),
+            ("dd", 100 * G, 40 * G, 25 * G, 1, 30 * G),
+            ("dd", 4_000 * G, 20 * G, 25 * G, 1, 10 * G),
+            ("dd", 2 * G, 2 * G, 25 * G, 1, 2 * G - 512 * M),
+            ("dd", 2 * G, 600 * M, 25 * G, 1, 300 * M),
+            ("cp", 2 * G, 600 * M, 25 * G, 1, 88 * M),
+            ("cp", 2 * G, 200 * M, 25 * G, 1, 0),
+            ("dd:size=3M", 4_000 * G, 1_000 * G, 25 * G, 1, 3 * M),
+        ] {
+            let room = Room { size_bytes, free_bytes, dirty_limit_bytes, floods };
+            let spec = FloodSpec::parse(text, Path::new("/tmp")).unwrap().sized(&room);
+            assert_eq!(spec.size, Bytes(expected), "{text} {room:?}");
         }
     }
 

@@ -24,6 +24,7 @@ mod kernel_traces;
 mod live;
 mod machine;
 mod manual;
+mod moments;
 mod output;
 mod page;
 mod progress;

@@ -37,6 +37,13 @@ pub fn enough_to_hold_back(limits: [u64; 2]) -> u64 {
     limits.iter().sum::<u64>() / 2 / 20 * 19
 }
 
+/// The same by this machine's limits as they are now.
+pub fn throttled_from(host: &Host) -> u64 {
+    let vm = host.vm_settings();
+    let limits = [vm.dirty_threshold_bytes, vm.dirty_background_threshold_bytes];
+    enough_to_hold_back(limits.map(Option::unwrap_or_default))
+}
+
 /// Dirty and under writeback, of the whole machine.
 pub fn dirty_bytes(host: &Host, target: &TargetFacts) -> u64 {
     let sample = host.sample(target);

@@ -11,13 +11,15 @@ use weir_core::result;
 use weir_core::result::record::{FloodRecord, JobRecord, Note, SCHEMA};
 use weir_core::target::Conditions;
 use weir_core::workload::Job;
-use weir_host::Host;
-use weir_io::flood::{Flood, FloodSpec};
+use weir_host::{Host, Space};
+use weir_io::flood::{Flood, FloodSpec, Room};
 use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, Tick, run};
 use weir_record::{Body, Record};
 use weir_sysbench::database::without_passwords;
 
 use crate::machine::Machine;
+use crate::moments::{Moments, filled_memory};
+use crate::quiet;
 use crate::store::{Store, Stored};
 
 /// What is known before anything runs.
@@ -108,31 +110,68 @@ pub fn run_jobs(
     observer: &mut dyn Observer,
     stop: &Stop,
 ) -> anyhow::Result<Ran> {
-    let floods = floods.into_iter().map(Flood::start).collect::<Result<Vec<_>, _>>()?;
-    let mut ages = Ages { floods: &floods, by_job: BTreeMap::new(), observer };
-    let jobs = run(plans, options, &mut ages, stop);
-    let mut ages = ages.by_job;
+    let host = Host::live();
+    let target = floods.first().and_then(|spec| host.target(&spec.dir).ok()).unwrap_or_default();
+    let enough = quiet::throttled_from(&host);
+    let floods = sized(&host, floods).into_iter().map(Flood::start).collect::<Result<Vec<_>, _>>()?;
+    let moments = Moments::new(&host, &target);
+    let mut beside = Beside { floods: &floods, ages: BTreeMap::new(), moments, observer };
+    let jobs = run(plans, options, &mut beside, stop);
+    let (mut ages, filled) = (std::mem::take(&mut beside.ages), beside.filled_memory(enough));
     let floods = floods.into_iter().map(Flood::stop).collect();
     let mut jobs = jobs?;
     for (index, job) in jobs.iter_mut().enumerate() {
         job.flood_ages_ns = ages.remove(&index).unwrap_or_default();
     }
-    Ok(Ran { jobs, floods, notes: Vec::new() })
+    let filled = filled.map(|text| Note { key: "flood-in-memory".to_string(), text });
+    Ok(Ran { jobs, floods, notes: filled.into_iter().collect() })
 }
 
-/// Notes how old each flood is when measuring a job begins: floods begin before all jobs, and jobs warm up or follow others.
-struct Ages<'a> {
+/// Floods beside each other, those without a size with one that fits this machine.
+pub fn sized(host: &Host, floods: Vec<FloodSpec>) -> Vec<FloodSpec> {
+    let count = floods.len() as u64;
+    let dirty_limit_bytes = host.vm_settings().dirty_threshold_bytes.unwrap_or(0);
+    let sized = |spec: FloodSpec| match host.free_space(&spec.dir) {
+        Ok(Space { size_bytes, free_bytes, .. }) => {
+            spec.sized(&Room { size_bytes, free_bytes, dirty_limit_bytes, floods: count })
+        }
+        Err(_) => spec,
+    };
+    floods.into_iter().map(sized).collect()
+}
+
+/// Notes how old each flood is when measuring a job begins (floods begin before all jobs, and jobs warm up or follow others),
+/// and the machine while jobs are measured.
+struct Beside<'a> {
     floods: &'a [Flood],
-    by_job: BTreeMap<usize, Vec<u64>>,
+    ages: BTreeMap<usize, Vec<u64>>,
+    moments: Moments<'a>,
     observer: &'a mut dyn Observer,
 }
 
-impl Observer for Ages<'_> {
+impl Beside<'_> {
+    fn note(&mut self) {
+        if !self.floods.is_empty() {
+            self.moments.note(Some(self.floods.iter().map(Flood::bytes).sum()));
+        }
+    }
+
+    fn filled_memory(mut self, enough: u64) -> Option<String> {
+        // Jobs that were too short for a tick.
+        if self.moments.all().len() == 1 {
+            self.note();
+        }
+        filled_memory(self.moments.all(), enough)
+    }
+}
+
+impl Observer for Beside<'_> {
     fn tick(&mut self, tick: &Tick<'_>) {
         // Negative while a job warms up.
         if let Ok(at_ns) = u64::try_from(tick.at_ns) {
             let ages = || self.floods.iter().map(|flood| flood.age_ns().saturating_sub(at_ns)).collect();
-            self.by_job.entry(tick.job_index).or_insert_with(ages);
+            self.ages.entry(tick.job_index).or_insert_with(ages);
+            self.note();
         }
         self.observer.tick(tick);
     }
@@ -142,6 +181,10 @@ impl Observer for Ages<'_> {
     }
 
     fn measuring(&mut self, job: &Job) {
+        if self.moments.all().is_empty() {
+            self.moments.begin();
+        }
+        self.note();
         self.observer.measuring(job);
     }
 }

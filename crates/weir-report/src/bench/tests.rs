@@ -61,7 +61,7 @@ fn text_of_a_run_fits_a_ticket_and_names_everything() {
         "late     17.0 % of 6,000 operations finished more than 10.0 ms",
         "at end   3 files synced at the end in 23.0 ms",
         "Little's law holds (+0.0 %",
-        "flood    dd: 200 MB/s",
+        "flood    dd: 200 MB/s handed to the page cache beside the jobs (stopped)",
         "show     weir results show 20261121-081359-506-0f1e",
         "again    weir bench --dir '/srv/my db'",
     ] {

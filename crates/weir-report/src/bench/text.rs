@@ -4,7 +4,7 @@ use super::workload;
 use crate::conditions::text as conditions;
 use crate::layout::{labelled, shell, table};
 use weir_core::result::record::{Class, EngineRecord, JobRecord, Record};
-use weir_core::result::run_result::{ClassResult, JobResult, LatenessResult, RunResult, SteadyResult};
+use weir_core::result::run_result::{ClassResult, FloodResult, JobResult, LatenessResult, RunResult, SteadyResult};
 use weir_core::stats::Quantile;
 use weir_core::units::{Nanos, grouped, megabytes_per_second, per_second, significant};
 use weir_core::workload::Job;
@@ -33,8 +33,7 @@ pub fn run_with(result: &RunResult, record: &Record, more: &str) -> String {
     out.push_str(more);
     out.push('\n');
     for flood in &result.floods {
-        let rate = megabytes_per_second(flood.bytes_per_second);
-        labelled(&mut out, "flood", &format!("{}: {rate} beside the jobs ({})", flood.spec, flood.ended));
+        labelled(&mut out, "flood", &flood_line(flood));
     }
     for note in &result.notes {
         labelled(&mut out, "warning", &note.text);
@@ -45,6 +44,12 @@ pub fn run_with(result: &RunResult, record: &Record, more: &str) -> String {
     }
     labelled(&mut out, "again", &shell(&record.command));
     out
+}
+
+/// What it handed over, not what the device got of it.
+fn flood_line(flood: &FloodResult) -> String {
+    let rate = megabytes_per_second(flood.bytes_per_second);
+    format!("{}: {rate} handed to the page cache beside the jobs ({})", flood.spec, flood.ended)
 }
 
 /// `shared`: CPU time is the process's, so other jobs' and floods' is in it.

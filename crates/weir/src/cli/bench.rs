@@ -252,6 +252,7 @@ pub struct CourseArgs {
     #[arg(long, value_name = "TIME")]
     pub late_after: Option<Nanos>,
     /// Run a bulk buffered writer beside the workload: dd, cp or dd:size=4G,bs=1M,rate=200M,writers=2. Repeatable
+    /// [default size: more than may be dirty, where there is space]
     #[arg(long, value_name = "SPEC")]
     pub flood: Vec<String>,
 }

@@ -100,3 +100,19 @@ fn alone_latencies_of_asynchronous_engines_satisfy_littles_law() {
         assert!((in_flight / 128.0 - 1.0).abs() < 0.05, "{engine}: {in_flight:.1} in flight, 128 asked for");
     }
 }
+
+/// A file of 64 MiB is written anew while it is still dirty.
+#[test]
+fn root_alone_a_flood_that_stays_in_memory_is_named() {
+    if !root_or_say("root_alone_a_flood_that_stays_in_memory_is_named", &["mkfs.ext4"]) {
+        return;
+    }
+    let (weir, device) = (Weir::alone(), LoopDevice::create(&["fs=ext4", "size=512M"]));
+    let line = "bench --dir . --size 1M --duration 2s --flood dd:size=64M";
+    let run = weir.run(&device.mount(), &line.split(' ').collect::<Vec<_>>());
+    assert_eq!(run.code, 0, "{run:?}");
+    let said = run.unwrapped();
+    for part in ["handed to the page cache beside the jobs (stopped)", "warning the flood filled memory for "] {
+        assert!(said.contains(part), "no `{part}` in {run:?}");
+    }
+}

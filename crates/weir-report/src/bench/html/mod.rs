@@ -77,7 +77,8 @@ fn floods(floods: &[FloodRecord]) -> Vec<(String, String, String)> {
     let row = |flood: &FloodRecord| {
         let rate = flood.bytes as f64 * 1e9 / flood.elapsed_ns.max(1) as f64;
         let (size, time) = (Bytes(flood.bytes), Nanos(flood.elapsed_ns));
-        let text = format!("{size} in {time}, {}; {}", job::bytes_rate(rate), flood.ended);
+        let rate = job::bytes_rate(rate);
+        let text = format!("{size} handed to the page cache in {time}, {rate}; {}", flood.ended);
         (flood.spec.clone(), text, String::new())
     };
     floods.iter().map(row).collect()
