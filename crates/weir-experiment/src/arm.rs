@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use weir_core::workload::Job;
-use weir_core::workload::spec::OpenSync;
+use weir_core::workload::spec::{OpenSync, SyncMode};
 use weir_knobs::Setting;
 use weir_oltp::OltpSpec;
 
@@ -57,7 +57,7 @@ pub struct CommandSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
-    /// Commits: every write of every arm is one.
+    /// Commits: every write of every arm is one, and durable.
     Commits,
     /// Reads, and writes each with the sync that it waits for.
     Operations,
@@ -74,8 +74,15 @@ impl Counted {
     }
 }
 
-/// Of how many writes one makes all before it durable; `None` where none does.
+/// Of how many writes one makes all before it durable; `None` where none does: sync_file_range(2) does not, nor does the
+/// MS_ASYNC that stands for it on a mapping.
 pub(crate) fn synced_every(job: &Job) -> Option<u64> {
+    let is_durable = job.open_sync != OpenSync::None || job.sync.mode != SyncMode::SyncFileRange;
+    commit_every(job).filter(|_| is_durable)
+}
+
+/// Of how many writes one waits for a sync, of whatever kind; `None` where none does.
+pub(crate) fn commit_every(job: &Job) -> Option<u64> {
     let every = if job.open_sync == OpenSync::None { job.sync.every } else { 1 };
     (job.writes() && every > 0).then_some(every)
 }

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::ab::Ab;
-use crate::arm::{Arm, Counted, Workload, synced_every};
+use crate::arm::{Arm, Counted, Workload, commit_every};
 use crate::beside::Beside;
 use crate::derive;
 use crate::design::{Design, Outcome};
@@ -66,7 +66,7 @@ pub fn count_alike(experiment: &mut Experiment, jobs: &[JobRecord]) {
     let (None, Ok(design)) = (experiment.counted, build(&experiment.design, &experiment.plan)) else {
         return;
     };
-    let commits = |arm: &Arm| matches!(&arm.workload, Workload::Job(job) if synced_every(job).is_some());
+    let commits = |arm: &Arm| matches!(&arm.workload, Workload::Job(job) if commit_every(job).is_some());
     let one_workload = design.arms().windows(2).all(|pair| pair[0].workload == pair[1].workload);
     let counted = match design.arms() {
         [first, ..] if one_workload && commits(first) => Counted::Commits,
@@ -96,7 +96,7 @@ mod tests {
     use crate::synthetic;
     use weir_core::result::record::{Class, ClassRecord};
     use weir_core::workload::Job;
-    use weir_core::workload::spec::OpenSync;
+    use weir_core::workload::spec::{OpenSync, SyncMode};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -173,8 +173,16 @@ mod tests {
 
     #[test]
     fn figures_of_one_workload_stay_as_an_old_log_has_them() {
-        for (every, counted, rates) in [(100, Counted::Commits, 4.0), (0, Counted::Operations, 1_000.0)] {
+        let (commits, operations) = (Counted::Commits, Counted::Operations);
+        for (every, mode, counted, rates) in [
+            (100, "fdatasync", commits, 4.0),
+            (100, "sync-file-range", commits, 4.0),
+            (0, "fdatasync", operations, 1_000.0),
+        ] {
             let (mut old, jobs) = logged([every, every]);
+            for arm in [0, 1] {
+                old.plan["arms"][arm]["workload"]["job"]["sync"]["mode"] = mode.into();
+            }
             let before = replay(&old).unwrap().finding();
             count_alike(&mut old, &jobs);
             assert_eq!((old.counted, rate(&old.trials[0].observation)), (Some(counted), rates));
@@ -191,6 +199,13 @@ mod tests {
             }
             arm
         };
+        let by_range = |open_sync: OpenSync| {
+            let mut arm = arm(1, open_sync, 0.0);
+            if let Workload::Job(job) = &mut arm.workload {
+                job.sync.mode = SyncMode::SyncFileRange;
+            }
+            arm
+        };
         let (plain, dsync) = (OpenSync::None, OpenSync::Dsync);
         for (arms, counted) in [
             (vec![arm(1, plain, 0.0), arm(1, plain, 60.0)], Counted::Commits),
@@ -199,6 +214,8 @@ mod tests {
             (vec![arm(1, plain, 0.0), arm(0, plain, 0.0)], Counted::Operations),
             (vec![arm(1, plain, 0.0), arm(1, plain, 100.0)], Counted::Operations),
             (vec![arm(100, plain, 0.0); 2], Counted::Operations),
+            (vec![arm(1, plain, 0.0), by_range(dsync)], Counted::Commits),
+            (vec![arm(1, plain, 0.0), by_range(plain)], Counted::Operations),
             (Vec::new(), Counted::Operations),
         ] {
             assert_eq!(Counted::of(&arms), counted, "{arms:?}");

@@ -198,13 +198,13 @@ fn risks(settings: &[Setting], of: fn(Risk) -> Option<&'static str>) -> Vec<Stri
 mod tests {
     use super::*;
     use weir_core::workload::Job;
-    use weir_core::workload::spec::OpenSync;
+    use weir_core::workload::spec::{OpenSync, SyncMode};
 
     #[test]
     fn a_job_that_syncs_less_is_less_durable_whatever_the_settings() {
-        let arm = |open_sync: OpenSync, every: u64| {
+        let arm = |open_sync: OpenSync, every: u64, mode: SyncMode| {
             let mut job = Job { open_sync, read_percent: 0.0, ..Job::default() };
-            job.sync.every = every;
+            (job.sync.every, job.sync.mode) = (every, mode);
             let (label, settings) = ("first".to_string(), Vec::new());
             let workload = Workload::Job(Box::new(job));
             Arm { label, settings, workload, floods: Vec::new(), guarded: false }
@@ -217,7 +217,20 @@ mod tests {
             ((OpenSync::None, 100), (OpenSync::Sync, 0), false),
             ((OpenSync::None, 0), (OpenSync::None, 0), false),
         ] {
-            let told = durability_of(&arm(from.0, from.1), &arm(to.0, to.1));
+            let [from, to] = [from, to].map(|(open_sync, every)| arm(open_sync, every, SyncMode::Fdatasync));
+            let told = durability_of(&from, &to);
+            assert_eq!(told.starts_with("fewer syncs"), less, "{from:?} to {to:?}: {told}");
+        }
+        // sync_file_range makes nothing durable, unless the open file does.
+        let (range, plain, dsync) = (SyncMode::SyncFileRange, OpenSync::None, OpenSync::Dsync);
+        let synced = arm(plain, 1, SyncMode::Fdatasync);
+        for (from, to, less) in [
+            (&synced, &arm(plain, 1, range), true),
+            (&arm(plain, 100, SyncMode::Fsync), &arm(plain, 1, range), true),
+            (&arm(plain, 1, range), &synced, false),
+            (&synced, &arm(dsync, 1, range), false),
+        ] {
+            let told = durability_of(from, to);
             assert_eq!(told.starts_with("fewer syncs"), less, "{from:?} to {to:?}: {told}");
         }
     }
