@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use evidence::{Evidence, Source, syncs_each};
-pub use promise::{Promise, lost, writes_durably};
+pub use promise::{Promise, is_nosync, lost, writes_durably};
 
 use super::OltpRecord;
 use super::limits::{Load, Watched};

@@ -62,7 +62,7 @@ pub fn lost(variables: &BTreeMap<String, String>) -> Vec<String> {
         is("innodb_flush_log_at_trx_commit", &["2"]),
         "innodb_flush_log_at_trx_commit = 2 loses up to a second of commits with the machine",
     );
-    add(is("innodb_flush_method", &["nosync"]), "innodb_flush_method = nosync never syncs anything");
+    add(is_nosync(variables), "innodb_flush_method = nosync never syncs: a crash may destroy the database");
     add(
         is("log_bin", &["on", "1"]) && variables.get("sync_binlog").is_some_and(|n| n != "1"),
         "sync_binlog is not 1: the binary log may lack the last commits",
@@ -75,13 +75,21 @@ pub fn lost(variables: &BTreeMap<String, String>) -> Vec<String> {
     why
 }
 
-/// Whether the log is written in a way that is durable by itself, so that the server counts no sync of it: O_DSYNC, O_SYNC
-/// or PostgreSQL's open_datasync and open_sync.
+/// Whether InnoDB syncs neither its log nor its data files. MariaDB takes nosync for fsync since 11.0 (MDEV-30136), which
+/// brought innodb_log_file_write_through.
+pub fn is_nosync(variables: &BTreeMap<String, String>) -> bool {
+    variables.get("innodb_flush_method").is_some_and(|method| method.eq_ignore_ascii_case("nosync"))
+        && !variables.contains_key("innodb_log_file_write_through")
+}
+
+/// Whether the log is written in a way that is durable by itself, so that the server counts no sync of it: O_DSYNC, O_SYNC,
+/// MariaDB's innodb_log_file_write_through, or PostgreSQL's open_datasync and open_sync.
 pub fn writes_durably(variables: &BTreeMap<String, String>) -> bool {
     let is = |name: &str, values: &[&str]| {
         variables.get(name).is_some_and(|value| values.contains(&value.to_ascii_lowercase().as_str()))
     };
     is("innodb_flush_method", &["o_dsync", "o_sync"])
+        || is("innodb_log_file_write_through", &["on", "1"])
         || is("wal_sync_method", &["open_datasync", "open_sync"])
 }
 
@@ -105,6 +113,7 @@ mod tests {
             (&[("fsync", "off"), ("synchronous_commit", "off")], vec!["fsync", "wal_writer_delay"]),
             (&[("synchronous_commit", "local")], vec![]),
             (&[("innodb_flush_method", "nosync")], vec!["never syncs"]),
+            (&[("innodb_flush_method", "nosync"), ("innodb_log_file_write_through", "OFF")], vec![]),
             (&[], vec![]),
         ] {
             let found = lost(&variables(pairs));
@@ -120,6 +129,8 @@ mod tests {
         for (pair, expected) in [
             (("innodb_flush_method", "O_DSYNC"), true),
             (("innodb_flush_method", "O_DIRECT"), false),
+            (("innodb_log_file_write_through", "ON"), true),
+            (("innodb_log_file_write_through", "OFF"), false),
             (("wal_sync_method", "open_datasync"), true),
             (("wal_sync_method", "fdatasync"), false),
         ] {

@@ -3,7 +3,7 @@
 use crate::Dialect;
 
 /// Of MySQL and MariaDB.
-const MYSQL: [&str; 33] = [
+const MYSQL: [&str; 34] = [
     "binlog_format",
     "datadir",
     "innodb_adaptive_flushing",
@@ -19,6 +19,7 @@ const MYSQL: [&str; 33] = [
     "innodb_log_buffer_size",
     "innodb_log_file_buffering",
     "innodb_log_file_size",
+    "innodb_log_file_write_through",
     "innodb_log_files_in_group",
     "innodb_max_dirty_pages_pct",
     "innodb_max_dirty_pages_pct_lwm",

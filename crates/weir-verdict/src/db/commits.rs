@@ -23,10 +23,11 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
             storage writes 8 KiB atomically",
         );
     }
-    let is_fatal = !torn.is_empty() || off("fsync");
+    let is_fatal = !torn.is_empty() || off("fsync") || durability::is_nosync(&view.vitals.variables);
     lost.extend(torn.into_iter().map(str::to_string));
     let names = [
         "innodb_flush_log_at_trx_commit",
+        "innodb_flush_method",
         "sync_binlog",
         "innodb_doublewrite",
         "fsync",

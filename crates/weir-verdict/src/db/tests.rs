@@ -129,6 +129,7 @@ fn settings_that_lose_commits_are_named_and_never_advised() {
     for (variable, value, grade, words) in [
         ("innodb_flush_log_at_trx_commit", "2", Grade::Fair, "loses up to a second"),
         ("innodb_doublewrite", "OFF", Grade::Poor, "half written"),
+        ("innodb_flush_method", "nosync", Grade::Poor, "may destroy"),
     ] {
         let exam = server(Dialect::MySql, &set(&MARIADB, (variable, value)), &CALM);
         check(exam, "Durability", Some(grade), words, &[]);
