@@ -81,6 +81,28 @@ fn a_healthy_disk_needs_no_change() {
     assert_eq!((report.curves[0].knee_depth, report.curves[0].saturated), (64, true));
 }
 
+/// PostgreSQL's open_datasync and MySQL's innodb_flush_method = O_DIRECT write a log through the page cache.
+#[test]
+fn a_faster_way_past_the_page_cache_is_advised_where_a_server_has_it() {
+    let behaviour = |iops: f64| Behaviour { iops, usual_ns: 1_300_000, slow_ns: 2_600_000 };
+    for (direct, dsync, set) in [
+        (700.0, 1_100.0, "SET GLOBAL innodb_log_file_write_through = ON"),
+        (1_100.0, 700.0, "SET GLOBAL innodb_log_file_buffering = OFF"),
+    ] {
+        let mut lab = Lab::new();
+        lab.commits(SyncPath::Buffered, 1, &behaviour(700.0));
+        lab.commits(SyncPath::Direct, 1, &behaviour(direct));
+        lab.commits(SyncPath::DirectDsync, 1, &behaviour(dsync));
+        let advice = report(lab).advice;
+        let [advice] = advice.as_slice() else { panic!("{advice:?}") };
+        assert!(advice.command.starts_with(set) && advice.knob.contains("MariaDB"), "{advice:?}");
+        for wrong in ["wal_sync_method", "innodb_flush_method"] {
+            assert!(!format!("{advice:?}").contains(wrong), "{advice:?}");
+        }
+        assert!(advice.cost.text.contains("`weir doctor --for postgres /srv/db`"), "{advice:?}");
+    }
+}
+
 #[test]
 fn a_flood_that_did_not_press_proves_nothing() {
     let mut lab = healthy();

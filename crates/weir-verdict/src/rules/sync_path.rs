@@ -3,7 +3,7 @@
 
 use crate::doctor::{Advice, Finding, Measurement, Statement, Topic};
 use crate::notes::SyncPath;
-use crate::view::{View, rate_of, times};
+use crate::view::{View, quoted, rate_of, times};
 use weir_core::units::{Bytes, per_second};
 
 const WORTH_SAYING: f64 = 1.10;
@@ -46,28 +46,40 @@ pub fn judge(view: &View) -> Option<Finding> {
     Some(Finding { topic: Topic::SyncPath, grade: None, summary, statements })
 }
 
-/// A way that is faster is a setting of the database to try.
+/// A way that is faster is a setting to try where a server can write its log so. That is MariaDB alone: O_DIRECT is
+/// innodb_log_file_buffering = OFF (10.8.4, MDEV-28766), O_DSYNC innodb_log_file_write_through = ON (11.0, MDEV-30136).
+/// PostgreSQL goes through the page cache unless a developers' option says otherwise (debug_io_direct), and MySQL always:
+/// its innodb_flush_method = O_DIRECT is of data files.
 pub fn advise(view: &View) -> Option<Advice> {
     let ways = ways(view)?;
     let (path, gain) = ways.better?;
-    let command = match path {
-        SyncPath::DirectDsync => {
-            "wal_sync_method = open_datasync (PostgreSQL), innodb_flush_method = O_DIRECT (MySQL)"
-        }
-        _ => "innodb_flush_method = O_DIRECT (MySQL, MariaDB)",
+    let (command, undo) = match path {
+        SyncPath::DirectDsync => (
+            "SET GLOBAL innodb_log_file_write_through = ON (MariaDB 11.0; innodb_log_file_buffering stays OFF)",
+            "SET GLOBAL innodb_log_file_write_through = OFF",
+        ),
+        _ => (
+            "SET GLOBAL innodb_log_file_buffering = OFF (MariaDB 10.8.4, where it is the default)",
+            "SET GLOBAL innodb_log_file_buffering = ON",
+        ),
     };
+    let cost = format!(
+        "Not measured with a database: run `weir db run` before and after. MySQL and PostgreSQL write their logs \
+         through the page cache; `weir doctor --for postgres {}` compares the ways that PostgreSQL has.",
+        quoted(&view.notes.path)
+    );
     let evidence = ways.all.iter().map(|(_, m)| rate_of(m)).collect();
     Some(Advice {
         topic: Topic::SyncPath,
-        knob: "how the database writes its log".into(),
+        knob: "how MariaDB writes its log".into(),
         current: SyncPath::Buffered.title().into(),
         proposed: path.title().into(),
         measured: false,
         effect: Statement::new(format!("Alone, it is {} as fast for one thread.", times(gain)), evidence),
-        cost: Statement::new("Not measured with a database: run `weir db run` before and after.", Vec::new()),
+        cost: Statement::new(cost, Vec::new()),
         durability: "none".into(),
-        reversibility: "in the server's configuration, with a restart".into(),
+        reversibility: "at once, and by a restart unless the server's configuration has it".into(),
         command: command.into(),
-        undo: "the value before".into(),
+        undo: undo.into(),
     })
 }
