@@ -12,8 +12,12 @@ impl Race {
     /// not begun, ns.
     pub(super) fn reserve_ns(&self) -> u64 {
         let winner_ns = self.winner.map_or(self.ledger.typical_ns(), |arm| self.ledger.after_ns(arm));
-        let named = self.confirming() as u64 - 2;
-        let turn_ns = (2 + named) * self.duration_ns + self.ledger.after_ns(FOUND) + (1 + named) * winner_ns;
+        let idle = self.idle_in_turn();
+        let candidates = self.confirming() as u64 - 1 - u64::from(idle.is_some());
+        let turn_ns = self.confirming() as u64 * self.duration_ns
+            + self.ledger.after_ns(FOUND)
+            + idle.map_or(0, |arm| self.ledger.after_ns(arm))
+            + candidates * winner_ns;
         let pairs_ns = (self.plan.rules.pairs as u64).saturating_mul(turn_ns).saturating_mul(11) / 10;
         pairs_ns.saturating_add(self.ledger.worst_ns(self.duration_ns))
     }

@@ -25,24 +25,42 @@ pub struct Confirmation {
     pub uncertain: Vec<String>,
 }
 
+/// The idle machine, where the goal refers to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Idle<'a> {
+    /// Its arm.
+    pub arm: Option<usize>,
+    /// Its figures before the confirmation, which stand in where that has none.
+    pub before: Option<&'a Figures>,
+}
+
 impl Confirmation {
-    /// Judges these trials of both arms; pairs share a block.
+    /// Judges these trials of both arms; pairs, and the idle machine of that time, share a block.
     pub fn of(
         trials: &[&Observation],
         (found, winner): (usize, usize),
-        idle: Option<&Figures>,
+        idle: Idle<'_>,
         goal: &Goal,
         seed: u64,
     ) -> Confirmation {
         let of_arm = |arm: usize| trials.iter().copied().filter(move |t| t.proposal.arm == arm);
         let (as_found, as_won) = (means(of_arm(found)), means(of_arm(winner)));
-        let bases = Bases { idle, found: as_found.as_ref() };
+        let fresh_idle = idle.arm.and_then(|arm| means(of_arm(arm)));
+        let bases = Bases { idle: fresh_idle.as_ref().or(idle.before), found: as_found.as_ref() };
         let breaches = |figures: &Option<Figures>| {
             figures.as_ref().map_or(vec!["nothing was measured".to_string()], |f| goal.breaches(f, &bases))
         };
         let logs = scores(trials, (found, winner), goal);
         let is_uncertain = |bound: &&Bound| {
-            let margin = |t: &Observation| bound.margin(&t.outcome.measured()?.values, &bases);
+            let margin = |t: &Observation| {
+                let in_turn = |arm: usize| {
+                    let mut of_turn = of_arm(arm).filter(|other| other.proposal.block == t.proposal.block);
+                    Some(&of_turn.next()?.outcome.measured()?.values)
+                };
+                let idle = idle.arm.and_then(in_turn).or(bases.idle);
+                let bases = Bases { idle, found: in_turn(found).or(bases.found) };
+                bound.margin(&t.outcome.measured()?.values, &bases)
+            };
             let margins: Option<Vec<f64>> = of_arm(winner).map(margin).collect();
             margins
                 .and_then(|margins| bca::paired(&margins, seed))

@@ -1,12 +1,12 @@
 //! The search over several knobs: screen them, race candidates, confirm the winner on fresh data.
 //!
-//! The first trials are of the baseline (and idle, where the goal refers to it). More than four knobs are
+//! The first trials are of the baseline (and of the idle machine, where the goal refers to it). More than four knobs are
 //! screened. The race begins with candidates spread over the whole space, the baseline and those of the user;
 //! a block runs each of its arms once in random order, the worse half drops out, and new candidates near the best ones
 //! join, nearer each time. Then the winner runs against the baseline in turn, as often as the rules say, and
 //! only these trials say how much better it is. The best of the user's own candidates runs beside the two: what somebody
-//! set by hand is only given up for something that fresh data show to be better. The time for them is set aside from the
-//! start.
+//! set by hand is only given up for something that fresh data show to be better. So does the idle machine, where the goal
+//! refers to it. The time for them is set aside from the start.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,7 +32,7 @@ mod tests;
 
 pub use plan::{RacePlan, Rules};
 
-use confirm::Confirmation;
+use confirm::{Confirmation, Idle};
 use ledger::Ledger;
 use rank::Trial;
 
@@ -180,8 +180,9 @@ impl Race {
     fn met(&self, base: usize, arm: usize) -> Confirmation {
         let fresh: Vec<&Observation> =
             self.seen.iter().filter(|seen| seen.proposal.phase == Phase::Confirm).collect();
-        let idle = self.idle.and_then(|arm| self.figures(arm));
-        Confirmation::of(&fresh, (base, arm), idle.as_ref(), &self.plan.goal, self.plan.seed)
+        let before = self.idle.and_then(|arm| self.figures(arm));
+        let idle = Idle { arm: self.idle, before: before.as_ref() };
+        Confirmation::of(&fresh, (base, arm), idle, &self.plan.goal, self.plan.seed)
     }
 
     /// Decides what comes after a block, until there is a trial to make or nothing more to do.
@@ -214,6 +215,12 @@ impl Race {
         self.step = Step::Baseline;
         self.queue.extend(self.idle);
         self.queue.extend([FOUND; BASELINE]);
+        self.queue.extend(self.idle_in_turn());
+    }
+
+    /// The idle machine, where the confirmation runs it too.
+    fn idle_in_turn(&self) -> Option<usize> {
+        self.idle.filter(|_| self.plan.idle_in_turn)
     }
 
     fn after_baseline(&mut self, left_ns: u64) {
@@ -406,11 +413,14 @@ impl Race {
         self.winner = winner.filter(|_| self.step == Step::Confirm);
         if let Some(winner) = self.winner {
             self.named = named.into_iter().find(|arm| *arm != winner);
-            let arms: Vec<usize> = [FOUND, winner].into_iter().chain(self.named).collect();
+            let beside = self.named.into_iter().chain(self.idle_in_turn());
+            let arms: Vec<usize> = [FOUND, winner].into_iter().chain(beside).collect();
             for turn in 0..self.plan.rules.pairs {
                 let mut order = arms.clone();
-                // Two alternate; of three each comes at each place as often.
-                order.rotate_left((arms.len() - 2) * (turn / 2) % arms.len());
+                // Two alternate; of more each comes at each place as often.
+                if arms.len() > 2 {
+                    order.rotate_left(turn / 2 % arms.len());
+                }
                 if turn % 2 == 1 {
                     order.reverse();
                 }
@@ -430,7 +440,7 @@ impl Race {
     /// Arms that a confirmation runs in each of its turns.
     fn confirming(&self) -> usize {
         let named = if self.winner.is_some() { self.named.is_some() } else { !self.plan.given.is_empty() };
-        2 + usize::from(named)
+        2 + usize::from(named) + usize::from(self.idle_in_turn().is_some())
     }
 
     /// The score of each measured trial of a phase, less what it misses the goal's limits by; a spoilt one is twice as bad

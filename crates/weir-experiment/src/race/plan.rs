@@ -23,6 +23,10 @@ pub struct RacePlan {
     pub given: Vec<Vec<Setting>>,
     /// What is better.
     pub goal: Goal,
+    /// Whether a goal that refers to the idle machine has it measured as often as the baseline, and in each turn of the
+    /// confirmation. Logs of earlier versions have it once, before all else.
+    #[serde(default)]
+    pub idle_in_turn: bool,
     /// Seed of every random choice.
     pub seed: u64,
     /// Measured time of a trial; it is halved where the budget is short.
@@ -63,6 +67,7 @@ impl RacePlan {
             left_out: space.left_out,
             given: Vec::new(),
             goal,
+            idle_in_turn: true,
             seed,
             duration_ns: 10_000_000_000,
             rules: Rules::default(),

@@ -4,6 +4,7 @@ use super::*;
 use crate::design::Outcome;
 use crate::finding::Recommendation;
 use crate::log::TrialLog;
+use crate::measures::Measures;
 use crate::prune::{Facts, Space};
 use crate::simulate::{self, Device, Noise, Simulation};
 
@@ -337,6 +338,93 @@ fn each_place_in_a_turn_of_three_is_taken_alike() {
     {
         assert!(turn.iter().all(|seen| seen.proposal.block == turn[0].proposal.block));
     }
+}
+
+/// A race whose machine was slow while it was idle at the start, and a plan of an earlier version of the same.
+fn slow_when_first_idle(seed: u64) -> [(Race, Vec<usize>); 2] {
+    [true, false].map(|idle_in_turn| {
+        let mut plan = serde_json::to_value(plan(4, "max bulk with rate >= 60% of idle", seed)).unwrap();
+        if !idle_in_turn {
+            plan.as_object_mut().unwrap().remove("idle_in_turn");
+        }
+        let mut race = Race::new(serde_json::from_value(plan).unwrap()).unwrap();
+        let mut machine = machine(Device::throttled_loop(), Noise::quiet(), seed);
+        let (mut left_ns, mut order) = (40 * MINUTE, Vec::new());
+        while let Some(proposal) = race.propose(left_ns) {
+            let mut outcome = machine.trial(&race.arms()[proposal.arm].clone(), &proposal);
+            if let (Outcome::Measured(measures), Phase::Measure, 1) =
+                (&mut outcome, proposal.phase, proposal.arm)
+            {
+                measures.values.entry(Metric::Rate).and_modify(|rate| *rate *= 0.3);
+            }
+            order.push(proposal.arm);
+            race.observe(&Observation { proposal, outcome });
+            left_ns -= 12_000_000_000;
+        }
+        (race, order)
+    })
+}
+
+#[test]
+fn what_refers_to_the_idle_machine_is_judged_by_that_of_the_same_turns() {
+    // Held against the slow trials alone, too low a rate passes; the idle machine of the turns shows it.
+    let truth = machine(Device::throttled_loop(), Noise::none(), 0);
+    let too_low = |race: &Race| {
+        let rate = |arm: usize| truth.expected(&race.arms[arm])[&Metric::Rate];
+        race.recommended().is_some_and(|arm| rate(arm) < 0.57 * rate(1))
+    };
+    let races: Vec<_> = (0..6).map(slow_when_first_idle).collect();
+    assert_eq!(races.iter().filter(|[(race, _), _]| too_low(race)).count(), 0);
+    assert!(races.iter().any(|[_, (old, _)]| too_low(old)));
+    let shown =
+        |[(race, _), _]: &[(Race, Vec<usize>); 2]| race.finding().headline.contains("on fresh data rate is ");
+    assert!(races.iter().any(shown));
+    for [(race, order), (old, old_order)] in &races {
+        assert_eq!((&order[..4], &old_order[..3]), (&[1, FOUND, FOUND, 1][..], &[1, FOUND, FOUND][..]));
+        let fresh = |race: &Race| {
+            let confirming = race.seen.iter().filter(|seen| seen.proposal.phase == Phase::Confirm);
+            confirming.map(|seen| (seen.proposal.block, seen.proposal.arm)).collect::<Vec<_>>()
+        };
+        assert!(fresh(old).len() == 20 && fresh(old).iter().all(|(_, arm)| *arm != 1));
+        let (turns, winner) = (fresh(race), race.winner.unwrap());
+        for turn in turns.chunks(3) {
+            let mut arms: Vec<usize> = turn.iter().map(|(_, arm)| *arm).collect();
+            arms.sort_unstable();
+            assert!(
+                arms == [FOUND, 1, winner] && turn.iter().all(|(block, _)| *block == turn[0].0),
+                "{turns:?}"
+            );
+        }
+        let first = |arm: usize| turns.chunks(3).take(6).filter(|turn| turn[0].1 == arm).count();
+        assert_eq!((turns.len(), [first(FOUND), first(winner), first(1)]), (30, [2, 2, 2]), "{turns:?}");
+    }
+}
+
+#[test]
+fn a_drift_that_the_idle_machine_shares_leaves_a_bound_certain() {
+    let fresh = |arm: usize, block: u32, rate: f64| Observation {
+        proposal: Proposal { arm, block, phase: Phase::Confirm, duration_ns: 1, abort_age_ns: None },
+        outcome: Outcome::Measured(Measures {
+            values: [(Metric::Rate, rate)].into(),
+            seconds: Vec::new(),
+            operations: 1,
+        }),
+    };
+    // From turn to turn the machine is up to twice as fast; the winner has 66 % of idle in each.
+    let turn = |block: u32| {
+        let speed = 1.0 + f64::from(block % 4) / 3.0;
+        let noise = 1.0 + f64::from(block % 3) / 100.0;
+        [(FOUND, 20.0), (1, 1_000.0), (2, 660.0 * noise)].map(|(arm, rate)| fresh(arm, block, rate * speed))
+    };
+    let trials: Vec<Observation> = (0..10).flat_map(turn).collect();
+    let trials: Vec<&Observation> = trials.iter().collect();
+    let goal = "max rate with rate >= 60% of idle".parse().unwrap();
+    let before: Figures = [(Metric::Rate, 1_450.0)].into();
+    let uncertain = |arm: Option<usize>| {
+        let idle = Idle { arm, before: Some(&before) };
+        Confirmation::of(&trials, (FOUND, 2), idle, &goal, 1).uncertain
+    };
+    assert_eq!((uncertain(Some(1)), uncertain(None).len()), (Vec::new(), 1));
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub fn fate(study: &Study<'_>, candidate: &Candidate) -> String {
     let longest = candidates(study).iter().map(|c| c.blocks).max().unwrap_or(0);
     match candidate {
         c if study.role(c.arm) == Role::AsFound => "the yardstick".to_string(),
+        c if study.role(c.arm) == Role::Idle => "what the goal refers to".to_string(),
         c if c.confirming > 0 => format!("confirmed in {} trials", c.confirming),
         c if c.blocks < longest => format!("out after block {}", c.blocks),
         _ => "survived".to_string(),

@@ -327,12 +327,13 @@ pub fn race(record: &Record) -> Study<'_> {
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         maker.arm(&set.join(" "), &set, true, truth(rate));
     }
+    maker.arm("idle", &[], false, Truth { bulk: None, ..truth(740.0) });
     (0..8).for_each(|arm| maker.trial(arm, 0, Phase::Screen));
     for (block, survivors) in [8, 4, 2].into_iter().enumerate() {
         (0..survivors).for_each(|arm| maker.trial(arm, block as u32, Phase::Race));
     }
     for pair in 0..10 {
-        [0, 1].into_iter().for_each(|arm| maker.trial(arm, pair, Phase::Confirm));
+        [0, 1, 8].into_iter().for_each(|arm| maker.trial(arm, pair, Phase::Confirm));
     }
     let finding = Finding {
         headline: "A dirty limit of 15 MB is confirmed on fresh data.".to_string(),

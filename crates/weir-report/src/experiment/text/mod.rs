@@ -192,7 +192,10 @@ mod tests {
         let text = experiment(&synthetic::direct(&record));
         check(&text, &["direct: false → true", "depth: 1 → 32", "apply nothing of the machine"]);
         assert!(!text.contains("weir knobs"), "no command without a setting:\n{text}");
-        check(&experiment(&synthetic::race(&record)), &["out after block 1", "confirmed in 10 trials"]);
+        check(
+            &experiment(&synthetic::race(&record)),
+            &["out after block 1", "confirmed in 10 trials", "what the goal refers to"],
+        );
         check(
             &experiment(&synthetic::spoilt(&record)),
             &["aborted and counts as the worst", "EINVAL", "No value keeps p99 below 1 ms", "interruption"],
