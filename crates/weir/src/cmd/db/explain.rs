@@ -129,15 +129,12 @@ fn test(
     let offered = changes.iter().copied().filter(|change| place.offers(*change, spec, line));
     let mut tries: Tries = offered.map(|change| (change, Vec::new())).collect();
     let ended = in_rounds(args, spec, trials, place, line, &mut tries);
-    // A round that was cut short has runs with some of the changes only.
-    let whole = tries.iter().map(|(_, pairs)| pairs.len()).min().unwrap_or(0);
-    tries.iter_mut().for_each(|(_, pairs)| pairs.truncate(whole));
-    let is_enough = whole >= PAIRS_MIN as usize;
+    let is_enough = tries.first().is_some_and(|(_, pairs)| pairs.len() >= PAIRS_MIN as usize);
     (if is_enough { tested(&tries, &judge(&evidence), spec.seed) } else { Vec::new() }, ended)
 }
 
-/// Runs in rounds: one without a change, then one with each. The first place in a round goes around, so that a
-/// drift falls on all alike.
+/// Runs in rounds: one without a change and one with each. The first place in a round goes around, so that a drift falls
+/// on all alike, and on what they are compared with. A round that is cut short gives no pairs.
 fn in_rounds(
     args: &Args,
     spec: &OltpSpec,
@@ -155,21 +152,46 @@ fn in_rounds(
         ));
     }
     for round in 0..rounds {
-        line.begin(&format!("round {} of {rounds}: as it is", round + 1));
-        let without = seconds(&trials.plain(&short, &place.server())?);
-        if trials.stop.requested().is_some() {
-            return Ok(());
-        }
-        for nth in 0..tries.len() {
-            let at = (nth + round as usize) % tries.len();
-            let (change, pairs) = &mut tries[at];
-            line.begin(&format!("round {} of {rounds}: {}", round + 1, change.name()));
-            let with = seconds(&place.with(*change, &short, trials)?);
+        let mut ran = vec![Vec::new(); tries.len() + 1];
+        for at in in_turn(ran.len(), round) {
+            let change = at.checked_sub(1).map(|change| tries[change].0);
+            let name = change.map_or("as it is", Change::name);
+            line.begin(&format!("round {} of {rounds}: {name}", round + 1));
+            let record = match change {
+                None => trials.plain(&short, &place.server())?,
+                Some(change) => place.with(change, &short, trials)?,
+            };
             if trials.stop.requested().is_some() {
                 return Ok(());
             }
+            ran[at] = seconds(&record);
+        }
+        let without = ran.remove(0);
+        for ((_, pairs), with) in tries.iter_mut().zip(ran) {
             pairs.push((without.clone(), with));
         }
     }
     Ok(())
+}
+
+/// The order of a round's runs, of which 0 is the one without a change: each comes first in its turn.
+fn in_turn(runs: usize, round: u32) -> impl Iterator<Item = usize> {
+    (0..runs).map(move |nth| (nth + round as usize) % runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_turn;
+
+    #[test]
+    fn a_drift_falls_on_runs_without_a_change_as_on_those_with_one() {
+        for runs in 2..7 {
+            let mut places = vec![0; runs];
+            for round in 0..runs as u32 {
+                in_turn(runs, round).enumerate().for_each(|(place, at)| places[at] += place);
+            }
+            let alike: usize = (0..runs).sum();
+            assert!(places.iter().all(|sum| *sum == alike), "{places:?}");
+        }
+    }
 }
