@@ -1,6 +1,7 @@
 //! One change in the journal: what was there, what weir wrote, and until when.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ pub(super) struct Entry {
     pub pid: u32,
     /// Its start, in ticks since boot: tells it from a later process of the same id.
     pub pid_started_ticks: u64,
-    /// When it was made, on the clock of the boot.
+    /// When it was made, on the clock of the boot: a moment that no other entry of the process has.
     #[serde(default)]
     pub since_ns: u64,
     #[serde(default)]
@@ -109,7 +110,7 @@ impl Entry {
             boot_id: boot_id(tree)?,
             pid,
             pid_started_ticks: started_ticks(tree, pid)?,
-            since_ns: boot_clock_ns(),
+            since_ns: later_than_any(boot_clock_ns()),
             hold: match hold {
                 Hold::WhileAlive => Term::WhileAlive,
                 Hold::UntilConfirmed { deadline } => Term::UntilConfirmed { deadline_ns: after(deadline) },
@@ -155,6 +156,12 @@ impl Entry {
     fn compute_checksum(&self) -> Result<String, serde_json::Error> {
         let plain = Entry { checksum: String::new(), ..self.clone() };
         Ok(format!("{:016x}", fnv1a(&serde_json::to_vec(&plain)?)))
+    }
+
+    /// Whether both are of one change, however far each has come.
+    pub fn is_same(&self, other: &Entry) -> bool {
+        let id = |entry: &Entry| (entry.pid, entry.pid_started_ticks, entry.since_ns);
+        id(self) == id(other) && self.boot_id == other.boot_id
     }
 
     /// Whether the process that made the change still runs: the same id with another start is another process.
@@ -207,6 +214,13 @@ impl Entry {
     }
 }
 
+/// This moment, or the one after the last that it returned: a clock may stand still between two entries.
+fn later_than_any(now_ns: u64) -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let later = |last: u64| now_ns.max(last + 1);
+    LAST.fetch_update(Relaxed, Relaxed, |last| Some(later(last))).map_or(now_ns, later)
+}
+
 /// A moment from now on the clock of the boot.
 pub(super) fn after(time: Duration) -> u64 {
     boot_clock_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
@@ -221,7 +235,8 @@ pub(super) fn boot_clock_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Whether the process that made an entry still runs, as far as the name of its file tells: `PID-START.N.json`.
+/// Whether the process that made an entry still runs, as far as the name of its file tells: `PID-START.SINCE.json`, in earlier
+/// versions `PID-START.N.json`.
 pub(super) fn maker_lives(tree: &Tree, file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let maker = name.split_once('.').and_then(|(maker, _)| maker.split_once('-'));

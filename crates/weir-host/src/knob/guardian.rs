@@ -164,8 +164,7 @@ fn duty(entry: &Entry, owner_ended: bool, hangs: bool, now_ns: u64) -> Duty {
     }
 }
 
-/// Watches over an entry until it is gone, kept or restored. A later entry of the same process may have the name of
-/// one that is gone: it has a guardian of its own.
+/// Watches over an entry until it is gone, kept or restored. Another one in its place has a guardian of its own.
 fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<Vec<String>, KnobError> {
     let (mut owner_ended, mut silence, mut known) = (false, Silence::default(), None);
     // systemd ends what is left of a unit by SIGTERM, and soon by SIGKILL: the time for a confirmation is over then.

@@ -99,8 +99,7 @@ impl Journal {
             return Err(held);
         }
         self.sweep();
-        let entry = entry()?;
-        let file = self.new_file(&entry);
+        let (file, entry) = self.named(entry()?);
         self.rewrite(&file, &entry, sync).map_err(KnobError::Journal)?;
         Ok((file, entry))
     }
@@ -133,7 +132,7 @@ impl Journal {
     /// Whether nobody else has a change of this one's knobs in the journal. With the lock held.
     pub(super) fn is_free(&self, entry: &Entry) -> bool {
         // On a file system that is read-only by now its own file stays.
-        let is_other = |other: &Entry| (other.pid, other.since_ns) != (entry.pid, entry.since_ns);
+        let is_other = |other: &Entry| !other.is_same(entry);
         let shares = |other: &Entry| {
             other.changes.iter().any(|change| entry.changes.iter().any(|own| own.knob == change.knob))
         };
@@ -206,9 +205,17 @@ impl Journal {
         Ok(file)
     }
 
-    fn new_file(&self, entry: &Entry) -> PathBuf {
-        let name = |n: u32| self.folder.join(format!("{}-{}.{n}.json", entry.pid, entry.pid_started_ticks));
-        (0..).map(name).find(|candidate| !candidate.exists()).unwrap_or_else(|| name(0))
+    /// An entry's file: `PID-START.SINCE.json`. No later entry gets that name, so a file that is gone, or another one that is
+    /// there, tells what became of the entry. Of earlier boots there may be one of the same name.
+    fn named(&self, mut entry: Entry) -> (PathBuf, Entry) {
+        loop {
+            let (pid, start, since) = (entry.pid, entry.pid_started_ticks, entry.since_ns);
+            let file = self.folder.join(format!("{pid}-{start}.{since}.json"));
+            if !file.exists() {
+                return (file, entry);
+            }
+            entry.since_ns += 1;
+        }
     }
 
     /// Written under another name and renamed: the file is whole at every moment, whatever ends this process.

@@ -34,13 +34,17 @@ pub(super) fn from_file(
     }
 }
 
-/// The same for an entry just read, with the lock held.
+/// The same for an entry just read, or known from before, with the lock held.
 pub(super) fn with_lock(
     host: &Host,
     journal: &Journal,
     file: &Path,
     mut entry: Entry,
 ) -> Result<Vec<String>, KnobError> {
+    // It is gone, and somebody put another one in its place.
+    if journal.read(file).is_ok_and(|other| !other.is_same(&entry)) {
+        return Ok(Vec::new());
+    }
     let mut way = Way { host, said: Vec::new(), failed: Vec::new() };
     let mut state = entry.state;
     if entry.is_of_another_boot(&host.tree)? {
@@ -352,6 +356,21 @@ mod tests {
         fs::write(machine.journal.folder().join("99-1.json"), text).unwrap();
         let said = recover_stale(&machine.host, &machine.journal).join("; ");
         assert_eq!((machine.get(FILE).as_str(), machine.journaled().len()), ("40000", 0), "{said}");
+    }
+
+    #[test]
+    fn another_entry_in_the_place_of_one_stays() {
+        let machine = Machine::new();
+        machine.set(FILE, "10000");
+        let gone = entry(&machine);
+        let other = Entry { since_ns: gone.since_ns + 1, ..gone.clone() };
+        let file = machine.journal.folder().join("99-1.0.json");
+        fs::write(&file, other.text().unwrap()).unwrap();
+        let said = with_lock(&machine.host, &machine.journal, &file, gone).unwrap();
+        assert!(said.is_empty() && machine.journal.read(&file).unwrap().is_same(&other), "{said:?}");
+        assert_eq!(machine.get(FILE), "10000");
+        with_lock(&machine.host, &machine.journal, &file, other).unwrap();
+        assert_eq!((machine.get(FILE), machine.journaled().len()), ("40000".to_string(), 0));
     }
 
     #[test]

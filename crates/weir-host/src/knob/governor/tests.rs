@@ -8,6 +8,7 @@ use weir_knobs::{Became, Value};
 
 use super::{Actuator, BdiOf, Governor, KnobError, Move};
 use crate::knob::journal::Sync;
+use crate::knob::restore;
 use crate::knob::rollback::{Which, listed, rollback};
 use crate::knob::testing::Machine;
 
@@ -204,6 +205,27 @@ fn an_entry_that_is_gone_ends_it() {
     );
     assert_eq!(governor.set(2_000_000).unwrap(), moved);
     assert!(is_as_found(&machine));
+}
+
+/// A guard that hung takes another limit: its first entry's file is its guardian's and its governor's to look for.
+#[test]
+fn an_entry_that_is_gone_leaves_its_name_to_no_other() {
+    let machine = machine();
+    let mut first = start(&machine, &of_loop());
+    written(first.set(2_048_000).unwrap());
+    let gone = machine.journaled();
+    let file = machine.journal.folder().join(&gone[0]);
+    restore::from_file(&machine.host, &machine.journal, &file, |_| true).unwrap();
+    let mut second = start(&machine, &Actuator::Dirty);
+    let there = machine.journaled();
+    assert_ne!(gone, there);
+    let moved = first.beat().unwrap();
+    assert!(stood_down(&moved).contains("the guardian restored the limit"), "{moved:?}");
+    drop(first);
+    assert_eq!(machine.journaled(), there);
+    written(second.set(2_000_000).unwrap());
+    drop(second);
+    assert!(is_as_found(&machine) && machine.journaled().is_empty());
 }
 
 #[test]
