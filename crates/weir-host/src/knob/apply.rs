@@ -365,6 +365,45 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_has_one_name_in_the_journal() {
+        let queue = |file: &str| format!("/sys/block/loop0/queue/{file}");
+        for (one, other) in [
+            ("cgroup:/db.slice/io.max/loop0/wbps=1000", "cgroup:/db.slice/io.max/7:0/wbps=2000"),
+            ("cgroup:/db.slice/io.max/07:0/wbps=1000", "cgroup:/db.slice/io.max/7:0/wbps=2000"),
+            (
+                "cgroup:/a/blkio.throttle.write_bps_device/loop0=1000",
+                "cgroup:/a/blkio.throttle.write_bps_device/7:0=2000",
+            ),
+            ("cgroup:/db.slice/memory.high=1073741824", "cgroup://./db.slice//memory.high=2147483648"),
+            ("loop0/bdi/max_ratio=50", "bdi:7:0/max_ratio=40"),
+            ("loop0/bdi/max_ratio_fine=500000", "bdi:7:0/max_bytes=40960"),
+            ("loop0/iosched/slice_idle=1", "loop0/iosched/slice_idle_us=5"),
+        ] {
+            for (first, second) in [(one, other), (other, one)] {
+                let machine = Machine::new();
+                machine.set(&queue("scheduler"), "none [bfq]");
+                machine.set(&queue("iosched/slice_idle"), "8");
+                machine.set(&queue("iosched/slice_idle_us"), "8000");
+                let link = machine.real("/sys/dev/block/7:0");
+                std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+                std::os::unix::fs::symlink("../../devices/virtual/block/loop0", link).unwrap();
+                let applied = apply(&machine, &[first], Hold::WhileAlive).unwrap();
+                let file = machine.journal.folder().join(&machine.journaled()[0]);
+                let now = std::fs::read_to_string(&file).unwrap();
+                let earlier = now.replace("journal/2", "journal/1").replace("\"loop0/bdi/", "\"bdi:7:0/");
+                let earlier = earlier.replace("/7:0", "/loop0").replace("/db.slice/", "//db.slice/");
+                for text in [&earlier, &now] {
+                    std::fs::write(&file, text).unwrap();
+                    let refused = apply(&machine, &[second], Hold::WhileAlive).map(|_| ()).unwrap_err();
+                    assert!(matches!(refused, KnobError::Held { .. }), "{first} {second}: {refused}");
+                }
+                applied.restore().unwrap();
+                apply(&machine, &[second], Hold::WhileAlive).unwrap();
+            }
+        }
+    }
+
+    #[test]
     fn what_is_kept_stays_until_a_rollback() {
         let machine = Machine::new();
         let values =

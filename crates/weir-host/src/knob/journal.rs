@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use weir_fs::{Access, Dir};
 use weir_knobs::KnobName;
 
-use super::entry::{self, Entry, Term};
+use super::entry::{self, Entry, Term, Written};
 use super::stderr::say;
-use super::{KnobError, restore};
+use super::{KnobError, order, restore};
 use crate::error::HostError;
 use crate::host::Host;
 
@@ -117,7 +117,9 @@ impl Journal {
                 }
                 other => other?,
             };
-            let Some(shared) = other.changes.iter().find(|c| knobs.contains(&c.knob)) else { continue };
+            // Earlier versions kept the names that were typed.
+            let is_shared = |change: &&Written| knobs.contains(&order::one_name(&host.tree, &change.knob));
+            let Some(shared) = other.changes.iter().find(is_shared) else { continue };
             if other.is_abandoned(&host.tree)? {
                 restore::with_lock(host, self, &file, other)?;
             } else if other.holds() {

@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use weir_core::target::DeviceNumber;
 use weir_knobs::{KnobName, Scope, Value, catalog};
 
 use super::dirty;
 use super::place::{self, Place};
+use crate::block;
 use crate::host::Host;
 use crate::tree::Tree;
 
@@ -27,10 +29,36 @@ pub(super) fn sort<T>(host: &Host, items: &mut [T], knob_and_value: impl Fn(&T) 
     });
 }
 
+/// The one name of a knob that has several: of a block device's bdi the device's, of a cgroup its plain path, of a device in one of
+/// its files the number.
+pub(super) fn one_name(tree: &Tree, knob: &KnobName) -> KnobName {
+    let as_given = || knob.clone();
+    match &knob.scope {
+        Scope::Bdi(bdi) => {
+            let device = DeviceNumber::parse(bdi).and_then(|number| block::name_of(tree, number));
+            device.map_or_else(as_given, |device| KnobName::device(&device, &format!("bdi/{}", knob.setting)))
+        }
+        Scope::Cgroup(path) => {
+            let parts: Vec<&str> = path.split('/').filter(|part| !["", "."].contains(part)).collect();
+            let number =
+                |device: &str| DeviceNumber::parse(device).or_else(|| block::number_of(tree, device).ok());
+            let mut words: Vec<String> = knob.setting.split('/').map(str::to_string).collect();
+            if let Some(device) = words.get_mut(1)
+                && let Some(number) = number(device)
+            {
+                *device = number.to_string();
+            }
+            KnobName { scope: Scope::Cgroup(format!("/{}", parts.join("/"))), setting: words.join("/") }
+        }
+        Scope::Machine | Scope::Device(_) | Scope::Server(_) => as_given(),
+    }
+}
+
 /// The knob under which a value is really kept, and the value there. A bdi keeps its limits in parts per million,
 /// whichever file they came through; what it shows as bytes moves with free memory, and percents are rounded. A
 /// device has one read-ahead, with two files.
 pub(super) fn kept_as(host: &Host, knob: &KnobName, value: &Value) -> (KnobName, Value) {
+    let knob = &one_name(&host.tree, knob);
     let as_given = || (knob.clone(), value.clone());
     let (prefix, setting) = match knob.setting.rsplit_once("bdi/") {
         Some((_, setting)) => ("bdi/", setting),
