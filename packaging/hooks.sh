@@ -98,7 +98,7 @@ after_removal() {
   # The lock is all that an empty journal has.
   if [ "$(ls -A /var/lib/weir/journal 2>/dev/null)" = lock ]; then rm -f /var/lib/weir/journal/lock; fi
   # Folders without anything in them; records and archives stay.
-  for folder in /var/lib/weir/journal /var/lib/weir/runs /var/lib/weir /run/weir /run/weir-recorder /etc/weir; do
+  for folder in /var/lib/weir/journal /var/lib/weir/runs /var/lib/weir /run/weir /run/weir-recorder /run/weir-sandbox /etc/weir; do
     rmdir "$folder" 2>/dev/null || true
   done
 }

@@ -74,12 +74,17 @@ pub fn clean_folder(dir: &Path) -> Result<Fate, SandboxError> {
     Ok(fate)
 }
 
-/// The end of a sandbox for its minder, which stands in its folder, has its locks and has ended its server.
-pub(super) fn end_here(run: &Path) -> Result<Fate, SandboxError> {
-    let left = Left::open(run).map_err(SandboxError::io("open", run))?;
-    let layout = Layout::open(Path::new("."))?;
-    let fate = settle(&layout, layout.identity()?, Some(&left.marker.identity))?;
-    left.remove().map(|()| fate)
+/// The end of a sandbox for its minder, which stands in its folder, has its locks and has ended its server. The data go also where
+/// somebody has removed the folder for the socket.
+pub(super) fn end_here(run: &Path, dir: &Path) -> Result<Fate, SandboxError> {
+    let left = Left::open(run);
+    let copy = left.as_ref().ok().map(|left| &left.marker.identity);
+    let layout = Layout::open(dir)?;
+    let fate = settle(&layout, layout.identity()?, copy)?;
+    match left {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(fate),
+        left => left.map_err(SandboxError::io("open", run))?.remove().map(|()| fate),
+    }
 }
 
 /// The caller has taken the folder. What it says of itself goes last: where that is gone, nothing is left but the folder.
@@ -122,5 +127,36 @@ fn folder_of(marker: &Marker) -> Result<Option<Layout>, SandboxError> {
             }
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::identity::SCHEMA;
+
+    /// As systemd removes what lies in a service's folder below /run.
+    #[test]
+    fn data_go_though_the_folder_for_the_socket_is_gone() {
+        for (keep, fate) in [(false, Fate::Removed), (true, Fate::Kept)] {
+            let here = tempfile::tempdir().unwrap();
+            let (dir, run) = (here.path().join("d"), here.path().join("run/1-00000000"));
+            let layout = Layout::make_or_open(&dir).unwrap();
+            let identity = Identity {
+                schema: SCHEMA.to_string(),
+                flavour: crate::sandbox::Flavour::Postgres,
+                version: String::new(),
+                initialised: true,
+                keep,
+                made_dir: true,
+                accounts: Vec::new(),
+                server: None,
+            };
+            layout.write_identity(&identity).unwrap();
+            fs::create_dir(dir.join("data")).unwrap();
+            fs::write(dir.join("data/rows"), "copied").unwrap();
+            assert_eq!(end_here(&run, &dir).unwrap(), fate);
+            assert_eq!((dir.exists(), dir.join("data/rows").exists()), (keep, keep));
+        }
     }
 }

@@ -49,7 +49,7 @@ pub fn set_remover(program: &Path) {
 
 /// All that such a program does; it stands in the sandbox's folder and is told that for the socket.
 pub fn remover_main(arguments: &[String]) -> ExitCode {
-    let done = matches!(arguments, [run] if left::end_here(Path::new(run)).is_ok());
+    let done = matches!(arguments, [run] if left::end_here(Path::new(run), Path::new(".")).is_ok());
     if done { ExitCode::SUCCESS } else { ExitCode::from(3) }
 }
 

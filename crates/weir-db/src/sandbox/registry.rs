@@ -1,7 +1,7 @@
 //! Where sandboxes are written down for as long as the machine is up: their sockets, and a pointer to each one's folder.
 //!
-//! Each has a folder of its own under `$WEIR_RUN`, `/run/weir` (root), `$XDG_RUNTIME_DIR/weir` or `/tmp/weir-UID`: it
-//! holds a marker, a lock that its weir and then its minder have, and a folder that is the server's for the socket, whose
+//! Each has a folder of its own in `$WEIR_RUN/sandbox`, `/run/weir-sandbox` (root), `$XDG_RUNTIME_DIR/weir/sandbox` or
+//! `/tmp/weir-UID/sandbox`: it holds a marker, a lock that its weir and then its minder have, and a folder that is the server's for the socket, whose
 //! path has to be short. A marker leads to processes and folders: only one that nobody but root and this user can have
 //! written is read.
 
@@ -23,6 +23,10 @@ use super::identity::Identity;
 use super::layout::{is_lock_or_draft, is_locked, take_lock};
 use crate::throwaway::{MARKER, SOCKETS};
 
+/// Root's sandboxes. `/run/weir` is the guard's: systemd removes it with all that is in it when the service stops.
+const OF_ROOT: &str = "/run/weir-sandbox";
+/// Where earlier versions had them.
+const OF_ROOT_EARLIER: &str = "/run/weir/sandbox";
 /// A marker is small.
 const MARKER_MOST: u64 = 64 << 10;
 /// A folder without a marker that is younger may be one that is being made.
@@ -253,7 +257,12 @@ impl Left {
 
 /// All sandboxes of this user that run, or were left by a weir that was killed.
 pub fn list() -> Vec<Listed> {
-    list_in(&base())
+    let base = base();
+    let mut list = list_in(&base);
+    if base == Path::new(OF_ROOT) {
+        list.extend(list_in(Path::new(OF_ROOT_EARLIER)));
+    }
+    list
 }
 
 fn list_in(path: &Path) -> Vec<Listed> {
@@ -334,11 +343,12 @@ fn read_marker(run: &Dir) -> io::Result<Marker> {
 /// The folder of all run folders.
 fn base() -> PathBuf {
     let uid = rustix::process::geteuid().as_raw();
-    let run = variable("WEIR_RUN")
-        .or_else(|| (uid == 0).then(|| PathBuf::from("/run/weir")))
-        .or_else(|| variable("XDG_RUNTIME_DIR").map(|folder| folder.join("weir")))
-        .unwrap_or_else(|| PathBuf::from(format!("/tmp/weir-{uid}")));
-    run.join("sandbox")
+    let run = match variable("WEIR_RUN") {
+        None if uid == 0 => return PathBuf::from(OF_ROOT),
+        None => variable("XDG_RUNTIME_DIR").map(|folder| folder.join("weir")),
+        named => named,
+    };
+    run.unwrap_or_else(|| PathBuf::from(format!("/tmp/weir-{uid}"))).join("sandbox")
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
