@@ -13,7 +13,7 @@ use super::place::{self, Place};
 use super::refusal::{check_writable, refused};
 use super::stderr::say;
 use super::steps::{accept, lead_through};
-use super::{Hold, KnobError, order, restore};
+use super::{Hold, KnobError, Until, order, restore, rollback};
 use crate::host::Host;
 
 /// A change in force. With [`Hold::WhileAlive`] it ends with [`Applied::restore`], or when this is dropped, or when
@@ -235,6 +235,22 @@ impl Applied {
     /// What else has changed with it, in sentences.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Until when it holds now; `None` where it is gone.
+    pub fn until(&self) -> Option<Until> {
+        let (file, _) = self.entry.as_ref()?;
+        let entry = self.journal.read(file).ok()?;
+        Some(rollback::listed(&self.host, file.clone(), &entry).until)
+    }
+
+    /// Keeps it, if it waits for confirmation, and no other change. The sentences tell what is kept.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; it then goes back at its deadline.
+    pub fn confirm(&self) -> Result<Vec<String>, KnobError> {
+        let is_own = |other: &Entry| self.entry.iter().any(|(_, entry)| entry.is_same(other));
+        rollback::confirm_all(&self.journal, Some(std::process::id()), is_own)
     }
 
     /// Restores the values. The sentences tell what is back, and of values that somebody else has changed since, which are

@@ -75,6 +75,12 @@ pub enum KnobError {
         /// Where it was put, so that it blocks nobody.
         aside: Option<PathBuf>,
     },
+    /// Changes of two processes that had the same number wait for confirmation.
+    #[error("changes of several processes that had the number {pid} wait for confirmation")]
+    SeveralProcesses {
+        /// The number.
+        pid: u32,
+    },
     /// Not everything could be restored; the journal keeps the entry.
     #[error("not restored: {}", failed.join("; "))]
     NotLedBack {
@@ -116,6 +122,10 @@ impl KnobError {
                 "check the settings by hand (`weir knobs list`), then remove {}",
                 file.display()
             )),
+            KnobError::SeveralProcesses { .. } => Some(
+                "`weir knobs confirm` keeps all that wait, `weir knobs rollback` takes the newest back"
+                    .to_string(),
+            ),
             KnobError::NotLedBack { .. } => Some("`weir knobs rollback` tries again".to_string()),
             _ => None,
         }

@@ -1,6 +1,7 @@
 //! What stands in the journal: listed, confirmed, rolled back, and recovered when nobody answers for it any more.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -195,8 +196,17 @@ fn why_not(host: &Host, entry: &Entry, covered: &[KnobName]) -> Option<String> {
 /// tell what is kept.
 ///
 /// # Errors
-/// When the journal cannot be written; the change then goes back at its deadline.
+/// When two processes had that number, and when the journal cannot be written; a change then goes back at its deadline.
 pub fn confirm(journal: &Journal, of: Option<u32>) -> Result<Vec<String>, KnobError> {
+    confirm_all(journal, of, |entry| of.is_none_or(|pid| pid == entry.pid))
+}
+
+/// The same of the changes that are `meant`, which are those of one process where `of` names one.
+pub(super) fn confirm_all(
+    journal: &Journal,
+    of: Option<u32>,
+    meant: impl Fn(&Entry) -> bool,
+) -> Result<Vec<String>, KnobError> {
     let nothing_waits = match of {
         Some(pid) => format!("nothing of process {pid} waits for confirmation"),
         None => "nothing waits for confirmation".to_string(),
@@ -206,16 +216,19 @@ pub fn confirm(journal: &Journal, of: Option<u32>) -> Result<Vec<String>, KnobEr
         lock => lock.map_err(KnobError::Journal)?,
     };
     let tree = &Host::live().tree;
-    let (entries, damaged) = all(tree, journal);
+    let (mut entries, damaged) = all(tree, journal);
     let mut said: Vec<String> = damaged.iter().map(with_hint).collect();
+    entries.retain(|(_, entry)| {
+        let waits = entry.state == State::InForce && matches!(entry.hold, Term::UntilConfirmed { .. });
+        waits && meant(entry) && !entry.is_of_another_boot(tree).unwrap_or(true)
+    });
+    // The number of a process that has ended is given to another one.
+    let starts: BTreeSet<u64> = entries.iter().map(|(_, entry)| entry.pid_started_ticks).collect();
+    if let Some(pid) = of.filter(|_| starts.len() > 1) {
+        return Err(KnobError::SeveralProcesses { pid });
+    }
     for (file, mut entry) in entries {
         let Term::UntilConfirmed { deadline_ns } = entry.hold else { continue };
-        if of.is_some_and(|pid| pid != entry.pid) {
-            continue;
-        }
-        if entry.state != State::InForce || entry.is_of_another_boot(tree).unwrap_or(true) {
-            continue;
-        }
         let knobs: Vec<String> = entry.changes.iter().map(|change| change.knob.to_string()).collect();
         let knobs = knobs.join(", ");
         if boot_clock_ns() >= deadline_ns {

@@ -39,6 +39,10 @@ const CHECKS: &[(&str, Check)] = &[
         "root_a_confirmation_of_one_process_keeps_nothing_of_others",
         terms::root_a_confirmation_of_one_process_keeps_nothing_of_others,
     ),
+    (
+        "root_a_confirmation_is_of_the_process_and_not_of_its_number",
+        terms::root_a_confirmation_is_of_the_process_and_not_of_its_number,
+    ),
     ("root_changes_go_back_newest_first_and_twice_is_harmless", terms::root_changes_go_back_newest_first),
     ("root_a_second_run_waits_for_the_first", terms::root_a_second_run_waits),
     ("root_a_journal_without_room_changes_nothing", terms::root_a_journal_without_room_changes_nothing),

@@ -130,6 +130,34 @@ pub fn root_a_confirmation_of_one_process_keeps_nothing_of_others() {
     assert_eq!(disk.snapshot(), before);
 }
 
+/// Numbers of processes are given again.
+pub fn root_a_confirmation_is_of_the_process_and_not_of_its_number() {
+    let disk = Disk::new();
+    let (before, folder) = (disk.snapshot(), disk.journal());
+    let journal = Journal::at(&folder);
+    unconfirmed(&disk, 60_000);
+    let other = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let other = other.into_iter().find(|path| path.extension().is_some_and(|name| name == "json")).unwrap();
+    let hold = Hold::UntilConfirmed { deadline: Duration::from_secs(60) };
+    let own = apply(&journal, &disk.settings(&["nomerges=2"]), hold).unwrap();
+    let pid = knob::entries(&journal).0.iter().find(|entry| entry.file == other).unwrap().pid;
+    let numbers = |pid: u32| format!("\"pid\": {pid},");
+    // Entries of the first schema have no checksum.
+    let text = fs::read_to_string(&other).unwrap().replace("weir.journal/2", "weir.journal/1");
+    let text = text.replace(&numbers(pid), &numbers(std::process::id()));
+    fs::write(&other, text).unwrap();
+    let refused = knob::confirm(&journal, Some(std::process::id())).unwrap_err();
+    assert!(matches!(refused, KnobError::SeveralProcesses { .. }), "{refused}");
+    assert!(matches!(untils(&folder)[..], [Until::Deadline(_), Until::Deadline(_)]), "{:?}", untils(&folder));
+    let said = own.confirm().unwrap();
+    assert!(said.len() == 1 && said[0].contains("nomerges: kept until"), "{said:?}");
+    assert_eq!(own.until(), Some(Until::Rollback));
+    assert!(matches!(untils(&folder)[..], [Until::Rollback, Until::Deadline(_)]), "{:?}", untils(&folder));
+    drop(own);
+    knob::rollback(&Host::live(), &journal, Which::All);
+    assert_eq!(disk.snapshot(), before);
+}
+
 pub fn root_changes_go_back_newest_first() {
     let disk = Disk::new();
     let (before, folder) = (disk.snapshot(), disk.journal());

@@ -52,7 +52,7 @@ pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
     said.push_str(&way_back(args.confirm_within, &journal));
     print(&said)?;
     match args.confirm_within {
-        Some(time) => confirm::wait(applied, &journal, duration(time)),
+        Some(time) => confirm::wait(applied, duration(time)),
         None => Ok(Outcome::Done),
     }
 }

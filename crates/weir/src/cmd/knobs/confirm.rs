@@ -2,7 +2,6 @@
 //! terminal may be gone by then.
 
 use std::io::{self, IsTerminal};
-use std::process;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use signal_hook::consts::SIGINT;
 use weir_cli::signals::stop_on_signals;
 use weir_core::printable;
-use weir_host::knob::{self, Applied, Journal, Until};
+use weir_host::knob::{Applied, Until};
 
 use crate::change_journal::failed;
 use crate::failure::{Lacking, Outcome};
@@ -21,7 +20,7 @@ use crate::output::print;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Waits at a terminal until the change is kept, taken back, or its time is over; returns at once where nobody sits.
-pub fn wait(applied: Applied, journal: &Journal, time: Duration) -> anyhow::Result<Outcome> {
+pub fn wait(applied: Applied, time: Duration) -> anyhow::Result<Outcome> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Ok(Outcome::Done);
     }
@@ -50,9 +49,9 @@ pub fn wait(applied: Applied, journal: &Journal, time: Duration) -> anyhow::Resu
         }
         if entered {
             clear();
-            return keep(journal);
+            return keep(&applied);
         }
-        match until(journal) {
+        match applied.until() {
             Some(Until::Deadline(_)) => {}
             Some(Until::Rollback) => {
                 clear();
@@ -62,7 +61,7 @@ pub fn wait(applied: Applied, journal: &Journal, time: Duration) -> anyhow::Resu
             // The guardian is at it, or done.
             _ if Instant::now() >= end => {
                 clear();
-                return over(journal);
+                return over(&applied);
             }
             _ => {
                 clear();
@@ -99,14 +98,8 @@ fn write_over(text: &str) {
     let _ = io::Write::write_all(&mut io::stderr(), format!("\r\x1b[K{}", printable::line(text)).as_bytes());
 }
 
-/// Until when this process's change holds; `None` where it is gone.
-fn until(journal: &Journal) -> Option<Until> {
-    let (entries, _) = knob::entries(journal);
-    entries.into_iter().find(|entry| entry.pid == process::id()).map(|entry| entry.until)
-}
-
-fn keep(journal: &Journal) -> anyhow::Result<Outcome> {
-    for sentence in knob::confirm(journal, Some(process::id())).map_err(failed)? {
+fn keep(applied: &Applied) -> anyhow::Result<Outcome> {
+    for sentence in applied.confirm().map_err(failed)? {
         print(&format!("{sentence}\n"))?;
     }
     Ok(Outcome::Done)
@@ -123,13 +116,13 @@ fn interrupted(applied: Applied, signal: u8) -> anyhow::Result<Outcome> {
 }
 
 /// Waits for the guardian, which may still lead limits up in steps.
-fn over(journal: &Journal) -> anyhow::Result<Outcome> {
+fn over(applied: &Applied) -> anyhow::Result<Outcome> {
     const PATIENCE: Duration = Duration::from_secs(30);
     let end = Instant::now() + PATIENCE;
-    while until(journal).is_some() && Instant::now() < end {
+    while applied.until().is_some() && Instant::now() < end {
         thread::sleep(LOOK);
     }
-    if until(journal).is_some() {
+    if applied.until().is_some() {
         let what = "not confirmed, but not all of it is restored yet".to_string();
         let hint =
             "its guardian tries again for an hour; `weir knobs journal` shows what is left".to_string();
