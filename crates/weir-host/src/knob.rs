@@ -5,6 +5,7 @@
 //! back all that was written before it. A value is restored only if it is still one that weir
 //! wrote.
 
+mod alive;
 mod apply;
 mod band;
 mod dirty;

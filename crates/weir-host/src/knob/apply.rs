@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_knobs::{Kind, KnobName, Plan, Setting, Step, Value, catalog};
 
+use super::alive::Alive;
 use super::dirty;
 use super::entry::{Entry, State, Term, Written, after};
 use super::guardian::Guardian;
@@ -28,6 +29,7 @@ pub struct Applied {
     notes: Vec<String>,
     /// Its pipe closes after the restore, or with the process.
     guardian: Option<Guardian>,
+    _alive: Option<Alive>,
 }
 
 /// A plan in the terms of what is really written.
@@ -125,11 +127,13 @@ impl Journal {
             hold,
             notes: Vec::new(),
             guardian: None,
+            _alive: None,
         };
         if !work.changes.is_empty() {
             let entry = || Ok(Entry::new(&host.tree, hold, work.written(host)?)?);
-            let (file, entry) = self.enter(host, &work.knobs(), patience, entry)?;
-            applied.guard(file, entry)?;
+            let entered = self.enter(host, &work.knobs(), patience, entry)?;
+            applied._alive = entered.alive;
+            applied.guard(entered.file, entered.entry)?;
         }
         match applied.write_all(&work) {
             Ok(()) => Ok(applied),

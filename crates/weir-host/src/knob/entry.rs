@@ -41,6 +41,9 @@ pub(super) struct Entry {
     pub silence_ns: Option<u64>,
     /// In the order of writing.
     pub changes: Vec<Written>,
+    /// Whether its process gave a sign of life when it was read ([`super::alive`]).
+    #[serde(skip)]
+    pub gives_sign: bool,
     /// Of everything above: a digit that went wrong must not be written to the kernel.
     #[serde(default)]
     pub checksum: String,
@@ -109,7 +112,7 @@ impl Entry {
             schema: SCHEMA.to_string(),
             boot_id: boot_id(tree)?,
             pid,
-            pid_started_ticks: started_ticks(tree, pid)?,
+            pid_started_ticks: start_of(tree, pid)?.0,
             since_ns: later_than_any(boot_clock_ns()),
             hold: match hold {
                 Hold::WhileAlive => Term::WhileAlive,
@@ -119,6 +122,7 @@ impl Entry {
             state: State::Applying,
             silence_ns: None,
             changes,
+            gives_sign: true,
             checksum: String::new(),
         })
     }
@@ -167,7 +171,7 @@ impl Entry {
     /// Whether the process that made the change still runs: the same id with another start is another process.
     pub fn is_alive(&self, tree: &Tree) -> bool {
         !self.is_of_another_boot(tree).unwrap_or(false)
-            && started_ticks(tree, self.pid).is_ok_and(|ticks| ticks == self.pid_started_ticks)
+            && runs(tree, self.pid, self.pid_started_ticks).unwrap_or(self.gives_sign)
     }
 
     /// Whether it is older than this boot.
@@ -235,14 +239,18 @@ pub(super) fn boot_clock_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Whether the process that made an entry still runs, as far as the name of its file tells: `PID-START.SINCE.json`, in earlier
-/// versions `PID-START.N.json`.
-pub(super) fn maker_lives(tree: &Tree, file: &Path) -> bool {
-    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let maker = name.split_once('.').and_then(|(maker, _)| maker.split_once('-'));
-    let Some((pid, start)) = maker else { return false };
-    let (Ok(pid), Ok(start)) = (pid.parse(), start.parse::<u64>()) else { return false };
-    started_ticks(tree, pid).is_ok_and(|ticks| ticks == start)
+/// The process that made an entry, its start and the moment, as far as the name of the file tells: `PID-START.SINCE.json`, in
+/// earlier versions `PID-START.N.json`.
+pub(super) fn maker(file: &Path) -> Option<(u32, u64, u64)> {
+    let (maker, rest) = file.file_name()?.to_str()?.split_once('.')?;
+    let (pid, start) = maker.split_once('-')?;
+    Some((pid.parse().ok()?, start.parse().ok()?, rest.strip_suffix(".json")?.parse().ok()?))
+}
+
+/// Whether the process that started then runs; `None` where none of this number did: it is gone, or in another PID namespace.
+pub(super) fn runs(tree: &Tree, pid: u32, start: u64) -> Option<bool> {
+    let (started, runs) = start_of(tree, pid).ok()?;
+    (started == start).then_some(runs)
 }
 
 /// A name for this boot.
@@ -250,20 +258,19 @@ fn boot_id(tree: &Tree) -> Result<String, HostError> {
     tree.value::<String>("/proc/sys/kernel/random/boot_id")
 }
 
-/// Field 22 of `/proc/PID/stat`. A process that has ended but was not waited for is no longer alive, and an error; so is one whose first
-/// thread has ended: a thread of weir's that others keep from ending restores nothing.
-pub(super) fn started_ticks(tree: &Tree, pid: u32) -> Result<u64, HostError> {
-    tree.parsed(&format!("/proc/{pid}/stat"), parse_started_ticks)
+/// Field 22 of `/proc/PID/stat`, and whether the process runs. One that has ended but was not waited for does not; nor does one whose
+/// first thread has ended: a thread of weir's that others keep from ending restores nothing, though all that was open stays open.
+fn start_of(tree: &Tree, pid: u32) -> Result<(u64, bool), HostError> {
+    tree.parsed(&format!("/proc/{pid}/stat"), parse_start)
 }
 
-fn parse_started_ticks(text: &str) -> Result<u64, BadLine> {
+fn parse_start(text: &str) -> Result<(u64, bool), BadLine> {
     // The command name in parentheses may hold spaces and parentheses itself.
-    let bad = || BadLine::new(1, "a running process with its start in field 22", text.trim());
+    let bad = || BadLine::new(1, "the state of a process, and its start in field 22", text.trim());
     let mut fields = text.rsplit_once(')').ok_or_else(bad)?.1.split_whitespace();
-    if fields.next().is_none_or(|state| ["Z", "X", "x"].contains(&state)) {
-        return Err(bad());
-    }
-    fields.nth(18).and_then(|ticks| ticks.parse().ok()).ok_or_else(bad)
+    let state = fields.next().ok_or_else(bad)?;
+    let started = fields.nth(18).and_then(|ticks| ticks.parse().ok()).ok_or_else(bad)?;
+    Ok((started, !["Z", "X", "x"].contains(&state)))
 }
 
 /// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which says whether a text was changed, not whether on purpose.
@@ -319,11 +326,31 @@ mod tests {
 
     #[test]
     fn starts_of_processes_parse() {
-        assert_eq!(parse_started_ticks(STAT), Ok(5555));
+        assert_eq!(parse_start(STAT), Ok((5555, true)));
         for threads in ["1", "2"] {
             let ended = STAT.replace(" S ", " Z ").replace(" 20 0 1 0 ", &format!(" 20 0 {threads} 0 "));
-            assert!(parse_started_ticks(&ended).is_err(), "whatever threads are left");
+            assert_eq!(parse_start(&ended), Ok((5555, false)), "whatever threads are left");
         }
-        assert!(parse_started_ticks("17 (sh) S 1").is_err());
+        assert!(parse_start("17 (sh) S 1").is_err());
+    }
+
+    #[test]
+    fn who_has_no_number_here_lives_by_a_sign() {
+        let machine = Machine::new();
+        let ended = STAT.replace(" S ", " Z ").replace(" 5555 ", " 5556 ");
+        machine.set("/proc/18/stat", &ended);
+        for (pid, start, gives_sign, is_alive) in [
+            (17, 5555, false, true),
+            (17, 5554, false, false),
+            (17, 5554, true, true),
+            (19, 1, false, false),
+            (19, 1, true, true),
+            // Threads that cannot end keep open what gives the sign.
+            (18, 5556, true, false),
+        ] {
+            let entry = Entry { pid, pid_started_ticks: start, gives_sign, ..entry() };
+            let entry = Entry { boot_id: "this-boot".to_string(), ..entry };
+            assert_eq!(entry.is_alive(&machine.host.tree), is_alive, "{pid} {start} {gives_sign}");
+        }
     }
 }

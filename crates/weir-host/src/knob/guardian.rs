@@ -385,6 +385,7 @@ mod tests {
             hold,
             state,
             silence_ns: None,
+            gives_sign: false,
             changes: Vec::new(),
             checksum: String::new(),
         }

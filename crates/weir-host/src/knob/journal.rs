@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use weir_fs::{Access, Dir};
 use weir_knobs::KnobName;
 
+use super::alive::Alive;
 use super::entry::{self, Entry, Term, Written};
 use super::stderr::say;
 use super::{KnobError, order, restore};
@@ -29,6 +30,15 @@ pub(super) enum Sync {
     Waits,
     /// It does not: in a guard's loop, which is there for the flood.
     Not,
+}
+
+/// An entry that was just put into the journal.
+#[derive(Debug)]
+pub(super) struct Entered {
+    pub file: PathBuf,
+    pub entry: Entry,
+    /// To be kept for as long as this process answers for it.
+    pub alive: Option<Alive>,
 }
 
 /// A folder of changes in force. It is root's, or the caller's, alone: what stands in it is written to the kernel.
@@ -62,7 +72,7 @@ impl Journal {
         knobs: &[KnobName],
         patience: Duration,
         entry: impl Fn() -> Result<Entry, KnobError>,
-    ) -> Result<(PathBuf, Entry), KnobError> {
+    ) -> Result<Entered, KnobError> {
         const POLL: Duration = Duration::from_millis(100);
         let until = Instant::now() + patience;
         loop {
@@ -81,7 +91,7 @@ impl Journal {
         knobs: &[KnobName],
         patience: Duration,
         entry: impl Fn() -> Result<Entry, KnobError>,
-    ) -> Result<(PathBuf, Entry), KnobError> {
+    ) -> Result<Entered, KnobError> {
         self.try_enter(host, knobs, |journal| journal.lock_within(patience), Sync::Not, &entry)
     }
 
@@ -92,7 +102,7 @@ impl Journal {
         lock: impl Fn(&Self) -> Result<File, HostError>,
         sync: Sync,
         entry: &impl Fn() -> Result<Entry, KnobError>,
-    ) -> Result<(PathBuf, Entry), KnobError> {
+    ) -> Result<Entered, KnobError> {
         self.make_folder().map_err(KnobError::Journal)?;
         let _lock = lock(self).map_err(KnobError::Journal)?;
         if let Some(held) = self.in_other_hands(host, knobs)? {
@@ -100,8 +110,11 @@ impl Journal {
         }
         self.sweep();
         let (file, entry) = self.named(entry()?);
+        let alive = self.dir().and_then(|dir| {
+            Alive::give(dir, entry.since_ns).map_err(|error| HostError::io(&self.folder, error))
+        });
         self.rewrite(&file, &entry, sync).map_err(KnobError::Journal)?;
-        Ok((file, entry))
+        Ok(Entered { file, entry, alive: alive.ok() })
     }
 
     /// The user of one of the knobs, if there is one. A change that nobody answers for any more is restored first: its
@@ -248,21 +261,31 @@ impl Journal {
     }
 
     pub(super) fn read(&self, file: &Path) -> Result<Entry, KnobError> {
-        let text = self.dir()?.read(name_of(file), LONGEST_BYTES).map_err(|error| {
+        let dir = self.dir()?;
+        let text = dir.read(name_of(file), LONGEST_BYTES).map_err(|error| {
             let strange = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge);
             if strange || error.raw_os_error() == Some(libc::ELOOP) {
                 return KnobError::Damaged { file: file.to_path_buf(), why: error.to_string(), aside: None };
             }
             HostError::io(file, error).into()
         })?;
-        Entry::parse(&text, file)
+        let mut entry = Entry::parse(&text, file)?;
+        entry.gives_sign = Alive::is_given(&dir, entry.since_ns);
+        Ok(entry)
+    }
+
+    /// Whether the process that made an entry that cannot be read still runs.
+    fn maker_lives(&self, host: &Host, file: &Path) -> bool {
+        let Some((pid, start, since)) = entry::maker(file) else { return false };
+        let gives_sign = || self.dir().is_ok_and(|dir| Alive::is_given(&dir, since));
+        entry::runs(&host.tree, pid, start).unwrap_or_else(gives_sign)
     }
 
     /// Reads an entry. One that is damaged is put aside under another name, where it blocks nobody, unless the process
     /// that made it still runs, which restores its values itself, or the file system is read-only. With the lock held.
     pub(super) fn read_or_set_aside(&self, host: &Host, file: &Path) -> Result<Entry, KnobError> {
         match self.read(file) {
-            Err(KnobError::Damaged { file, why, aside: None }) if !entry::maker_lives(&host.tree, &file) => {
+            Err(KnobError::Damaged { file, why, aside: None }) if !self.maker_lives(host, &file) => {
                 let aside = self.set_aside(&file).ok();
                 Err(KnobError::Damaged { file, why, aside })
             }

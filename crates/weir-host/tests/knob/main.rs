@@ -44,6 +44,10 @@ const CHECKS: &[(&str, Check)] = &[
         terms::root_a_confirmation_is_of_the_process_and_not_of_its_number,
     ),
     ("root_changes_go_back_newest_first_and_twice_is_harmless", terms::root_changes_go_back_newest_first),
+    (
+        "root_a_change_from_another_pid_namespace_is_in_use_until_that_ends",
+        terms::root_a_change_from_another_pid_namespace_is_in_use_until_that_ends,
+    ),
     ("root_a_second_run_waits_for_the_first", terms::root_a_second_run_waits),
     ("root_a_journal_without_room_changes_nothing", terms::root_a_journal_without_room_changes_nothing),
     (

@@ -129,7 +129,20 @@ pub struct Run {
 impl Run {
     /// Starts one and waits until it has begun.
     pub fn start<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) -> Run {
-        let mut child = Run::command(verb, journal, wanted).stdout(Stdio::piped()).spawn().unwrap();
+        Run::started(Run::command(verb, journal, wanted))
+    }
+
+    /// Starts one as the first process of a PID namespace, such as a container's.
+    pub fn start_contained<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) -> Run {
+        let run = Run::command(verb, journal, wanted);
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+        unshare.arg(run.get_program()).args(run.get_args());
+        Run::started(unshare)
+    }
+
+    fn started(mut command: Command) -> Run {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut run = Run { child, output };
         assert_eq!(run.line(), "begun\n");

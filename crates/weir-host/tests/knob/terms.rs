@@ -207,6 +207,29 @@ pub fn root_a_second_run_waits() {
     assert_eq!(disk.read("queue/read_ahead_kb"), "256", "what the first run found, not what it wrote");
 }
 
+/// Its number means another process here, or none.
+pub fn root_a_change_from_another_pid_namespace_is_in_use_until_that_ends() {
+    let disk = Disk::new();
+    let (before, folder) = (disk.snapshot(), disk.journal());
+    let journal = Journal::at(&folder);
+    let mut run = Run::start_contained("__hold", &folder, &disk.settings(&["read_ahead_kb=64"]));
+    let listed = knob::entries(&journal).0;
+    assert_eq!((listed[0].pid, listed[0].alive, listed[0].until), (1, true, Until::End));
+    let refused = disk.trial(&["read_ahead_kb=32"]).unwrap_err();
+    assert!(matches!(refused, KnobError::Held { pid: 1, .. }), "{refused}");
+    assert!(knob::recover_stale(&Host::live(), &journal).is_empty());
+    let done = knob::rollback(&Host::live(), &journal, Which::All);
+    assert!(done.said[0].contains("in use by a running weir"), "{done:?}");
+    assert_eq!(disk.read("queue/read_ahead_kb"), "64");
+    // The kernel kills its guardian with it.
+    run.kill();
+    until("all of it has ended", || {
+        guardians(&folder).is_empty() && knob::entries(&journal).0.iter().all(|entry| !entry.alive)
+    });
+    knob::recover_stale(&Host::live(), &journal);
+    assert_eq!((disk.snapshot(), entries(&folder)), (before, 0));
+}
+
 /// A file system of a few pages, unmounted again.
 pub struct Small(pub tempfile::TempDir);
 

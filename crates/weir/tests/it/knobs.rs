@@ -274,6 +274,61 @@ fn root_unconfirmed_it_goes_back_and_confirmed_it_stays() {
     assert_eq!(bench.value("nr_requests"), before);
 }
 
+/// As in a container whose command is weir: the kernel ends the guardian with it.
+#[test]
+fn root_as_the_first_process_it_stays_until_the_change_is_settled() {
+    let test = "root_as_the_first_process_it_stays_until_the_change_is_settled";
+    if !root_or_say(test, &["unshare"]) {
+        return;
+    }
+    let Some(bench) = Bench::new(test) else { return };
+    let before = bench.value("nr_requests");
+    let contained = |wrapper: &[&str], arguments: &str| {
+        let weir = bench.command(arguments);
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).args(wrapper);
+        command.arg(weir.get_program()).args(weir.get_args()).stdin(Stdio::null());
+        weir.get_envs().for_each(|(name, value)| _ = command.env(name, value.unwrap_or_default()));
+        command
+    };
+    let back = ended(contained(&[], "apply DEV/nr_requests=32 --confirm-within 2s"));
+    assert_eq!((back.code, bench.value("nr_requests")), (0, before.clone()), "{back:?}");
+    contains(&back.stdout, &["weir waits for that", "not confirmed: taken back"]);
+
+    let waits = "apply DEV/nr_requests=32 --confirm-within 10m";
+    let running = |command: &mut Command| {
+        let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        bench.wait_for("nr_requests", "32");
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !bench.done("journal").contains("unless confirmed") {
+            assert!(Instant::now() < patience, "{}", bench.done("journal"));
+        }
+        running
+    };
+    let kept = running(&mut contained(&[], waits));
+    contains(&bench.done("confirm"), &["kept until"]);
+    let kept = kept.wait_with_output().unwrap();
+    assert!(kept.status.success() && String::from_utf8_lossy(&kept.stdout).contains("kept\n"), "{kept:?}");
+    bench.done("rollback");
+
+    // As `podman stop` does.
+    let stopped = running(&mut contained(&[], waits));
+    let children = format!("/proc/{0}/task/{0}/children", stopped.id());
+    let first = fs::read_to_string(children).unwrap();
+    // It hears of signals from now on.
+    sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-TERM", first.trim()]).status().unwrap().success());
+    let stopped = stopped.wait_with_output().unwrap();
+    assert_eq!((stopped.status.code(), bench.value("nr_requests")), (Some(143), before), "{stopped:?}");
+    contains(&bench.done("journal"), &["nothing in force"]);
+
+    // Another process is the first one.
+    let beside =
+        ended(contained(&["sh", "-c", "\"$@\"; true", "sh"], "apply DEV/nr_requests=32 --confirm-within 2s"));
+    assert_eq!(beside.code, 0, "{beside:?}");
+    contains(&beside.stdout, &["note: the guardian ends with"]);
+}
+
 /// Any account may mount over a folder whose name is no text, by FUSE: then it stands in every table of mounts.
 #[test]
 fn root_a_mount_whose_name_is_no_text_keeps_nothing_from_being_restored() {

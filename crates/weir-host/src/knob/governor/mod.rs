@@ -19,10 +19,12 @@ use weir_knobs::{KnobName, Value};
 
 use self::descent::Descent;
 use self::hand::Hand;
+use super::alive::Alive;
 use super::band::Band;
 use super::dirty::Threshold;
 use super::entry::{Entry, State, Written};
 use super::guardian::Guardian;
+use super::journal::Entered;
 use super::refusal::{check_writable, refused};
 use super::stderr::say;
 use super::{Hold, Journal, KnobError, order, restore};
@@ -94,6 +96,7 @@ pub struct Governor {
     hangs_after: Duration,
     beaten: Option<Instant>,
     guardian: Option<Guardian>,
+    _alive: Option<Alive>,
 }
 
 impl Governor {
@@ -144,7 +147,8 @@ impl Governor {
             limits.set(saved_limits(host, &hand, &found, floor_bytes)?);
             entry(host, &hand, found, &limits.get(), hangs_after)
         };
-        let (file, entry) = journal.enter_at_once(host, &hand.knobs, LOCK_PATIENCE, entry)?;
+        let Entered { file, entry, alive } =
+            journal.enter_at_once(host, &hand.knobs, LOCK_PATIENCE, entry)?;
         let found: Vec<Value> = entry.changes.iter().map(|change| change.old.clone()).collect();
         let bands: Vec<Band> = entry.changes.iter().filter_map(|change| change.band).collect();
         let guardian = match host.live.then(|| Guardian::start(&file, &entry)).transpose() {
@@ -172,6 +176,7 @@ impl Governor {
             bands,
             hangs_after,
             guardian,
+            _alive: alive,
         })
     }
 

@@ -240,7 +240,7 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
         let governor = start(&machine, &Actuator::Dirty);
         let file = machine.journal.folder().join(&machine.journaled()[0]);
         let mut entry = machine.journal.read(&file).unwrap();
-        entry.pid_started_ticks = 1;
+        (entry.pid_started_ticks, entry.since_ns) = (1, 0);
         std::mem::forget(governor);
         machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
         machine.set(DIRTY, dirty);
@@ -497,7 +497,7 @@ fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
     let governor = start(&machine, &of_both());
     let file = machine.journal.folder().join(&machine.journaled()[0]);
     let mut entry = machine.journal.read(&file).unwrap();
-    entry.pid_started_ticks = 1;
+    (entry.pid_started_ticks, entry.since_ns) = (1, 0);
     std::mem::forget(governor);
     machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
     machine.set(high, "16166912");

@@ -1,5 +1,7 @@
 //! `weir knobs apply`: plan, say it, do it.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Zoned;
@@ -95,11 +97,25 @@ fn way_back(confirm_within: Option<Nanos>, journal: &Journal) -> String {
             let at = Zoned::now().saturating_add(duration(time));
             format!(
                 "it goes back by itself at {} (in {time}) unless `weir knobs confirm` keeps it\n\
-                 journal: {folder}\n",
-                at.strftime("%H:%M:%S")
+                 {}journal: {folder}\n",
+                at.strftime("%H:%M:%S"),
+                of_namespace()
             )
         }
         None => format!("undo: weir knobs rollback\njournal: {folder}\n"),
+    }
+}
+
+/// What a PID namespace, such as a container's, means for the guardian.
+fn of_namespace() -> &'static str {
+    /// PROC_PID_INIT_INO of include/linux/proc_ns.h.
+    const OF_THE_MACHINE: &str = "pid:[4026531836]";
+    match fs::read_link("/proc/self/ns/pid") {
+        _ if confirm::is_first() => "weir waits for that: the kernel ends the guardian with it\n",
+        Ok(link) if link != Path::new(OF_THE_MACHINE) => {
+            "note: the guardian ends with the PID namespace it runs in (a container); if that ends before, nothing goes back\n"
+        }
+        _ => "",
     }
 }
 

@@ -2,6 +2,7 @@
 //! terminal may be gone by then.
 
 use std::io::{self, IsTerminal};
+use std::process;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use signal_hook::consts::SIGINT;
 use weir_cli::signals::stop_on_signals;
 use weir_core::printable;
+use weir_core::stop::Stop;
 use weir_host::knob::{Applied, Until};
 
 use crate::change_journal::failed;
@@ -19,17 +21,28 @@ use crate::output::print;
 /// How often keyboard, signals and the journal are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Waits at a terminal until the change is kept, taken back, or its time is over; returns at once where nobody sits.
+/// Whether this is the first process of a PID namespace, such as a container's: when it ends, the kernel kills all others there
+/// (pid_namespaces(7)), the guardian too.
+pub fn is_first() -> bool {
+    process::id() == 1
+}
+
+/// Waits at a terminal until the change is kept, taken back, or its time is over; returns at once where nobody sits, unless the guardian
+/// would end with this process.
 pub fn wait(applied: Applied, time: Duration) -> anyhow::Result<Outcome> {
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    let at_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if !at_terminal && !is_first() {
         return Ok(Outcome::Done);
     }
+    let (stop, end) = (stop_on_signals()?, Instant::now() + time);
+    if at_terminal { ask(applied, &stop, end) } else { stay(applied, &stop, end) }
+}
+
+fn ask(applied: Applied, stop: &Stop, end: Instant) -> anyhow::Result<Outcome> {
     // What was typed or pasted before the question is no answer to it.
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     say!("Enter keeps it, Ctrl-C takes it back now");
-    let stop = stop_on_signals()?;
     let keyboard = lines();
-    let end = Instant::now() + time;
     loop {
         count_down(end);
         let entered = match keyboard.recv_timeout(LOOK) {
@@ -41,6 +54,7 @@ pub fn wait(applied: Applied, time: Duration) -> anyhow::Result<Outcome> {
             }
             Err(RecvTimeoutError::Timeout) => false,
             // The terminal is gone: the guardian goes on alone.
+            Err(RecvTimeoutError::Disconnected) if is_first() => return stay(applied, stop, end),
             Err(RecvTimeoutError::Disconnected) => return Ok(Outcome::Done),
         };
         if let Some(signal) = stop.requested() {
@@ -51,25 +65,37 @@ pub fn wait(applied: Applied, time: Duration) -> anyhow::Result<Outcome> {
             clear();
             return keep(&applied);
         }
-        match applied.until() {
-            Some(Until::Deadline(_)) => {}
-            Some(Until::Rollback) => {
-                clear();
-                print("kept\n")?;
-                return Ok(Outcome::Done);
-            }
-            // The guardian is at it, or done.
-            _ if Instant::now() >= end => {
-                clear();
-                return over(&applied);
-            }
-            _ => {
-                clear();
-                print("taken back meanwhile\n")?;
-                return Ok(Outcome::Done);
-            }
+        if !waits(&applied) {
+            clear();
+            return became(&applied, end);
         }
     }
+}
+
+/// Waits for the guardian where nobody sits.
+fn stay(applied: Applied, stop: &Stop, end: Instant) -> anyhow::Result<Outcome> {
+    while waits(&applied) {
+        if let Some(signal) = stop.requested() {
+            return interrupted(applied, signal);
+        }
+        thread::sleep(LOOK);
+    }
+    became(&applied, end)
+}
+
+fn waits(applied: &Applied) -> bool {
+    matches!(applied.until(), Some(Until::Deadline(_)))
+}
+
+/// What became of a change that waits no more.
+fn became(applied: &Applied, end: Instant) -> anyhow::Result<Outcome> {
+    match applied.until() {
+        Some(Until::Rollback) => print("kept\n")?,
+        // The guardian is at it, or done.
+        _ if Instant::now() >= end => return over(applied),
+        _ => print("taken back meanwhile\n")?,
+    }
+    Ok(Outcome::Done)
 }
 
 /// Each line entered; the sender goes with the terminal.
@@ -105,9 +131,9 @@ fn keep(applied: &Applied) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Ctrl-C takes back; any other signal leaves it to the guardian, as a lost terminal does.
+/// Ctrl-C takes back; any other signal leaves it to the guardian, as a lost terminal does, where that outlives this process.
 fn interrupted(applied: Applied, signal: u8) -> anyhow::Result<Outcome> {
-    if i32::from(signal) == SIGINT {
+    if i32::from(signal) == SIGINT || is_first() {
         for sentence in applied.restore().map_err(failed)? {
             print(&format!("{sentence}\n"))?;
         }
@@ -117,8 +143,8 @@ fn interrupted(applied: Applied, signal: u8) -> anyhow::Result<Outcome> {
 
 /// Waits for the guardian, which may still lead limits up in steps.
 fn over(applied: &Applied) -> anyhow::Result<Outcome> {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let end = Instant::now() + PATIENCE;
+    let patience = Duration::from_secs(if is_first() { 3600 } else { 30 });
+    let end = Instant::now() + patience;
     while applied.until().is_some() && Instant::now() < end {
         thread::sleep(LOOK);
     }
