@@ -4,7 +4,9 @@ use super::workload;
 use crate::conditions::text as conditions;
 use crate::layout::{labelled, shell, table};
 use weir_core::result::record::{Class, EngineRecord, JobRecord, Record};
-use weir_core::result::run_result::{ClassResult, FloodResult, JobResult, LatenessResult, RunResult, SteadyResult};
+use weir_core::result::run_result::{
+    ClassResult, FloodResult, JobResult, LatenessResult, RunResult, SteadyResult,
+};
 use weir_core::stats::Quantile;
 use weir_core::units::{Nanos, grouped, megabytes_per_second, per_second, significant};
 use weir_core::workload::Job;

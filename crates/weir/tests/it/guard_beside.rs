@@ -145,5 +145,8 @@ fn root_alone_the_guard_of_an_experiment_has_the_default_settings() {
         assert!(trial["observation"]["outcome"]["measured"].is_object(), "{trial}\n{}", ended.stderr);
     }
     let mut journal = fs::read_dir(run.path().join("journal")).unwrap().flatten();
-    assert!(journal.all(|file| file.path().extension().is_none_or(|e| e != "json")), "its limits are restored");
+    assert!(
+        journal.all(|file| file.path().extension().is_none_or(|e| e != "json")),
+        "its limits are restored"
+    );
 }

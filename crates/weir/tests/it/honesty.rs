@@ -112,7 +112,8 @@ fn root_alone_a_flood_that_stays_in_memory_is_named() {
     let run = weir.run(&device.mount(), &line.split(' ').collect::<Vec<_>>());
     assert_eq!(run.code, 0, "{run:?}");
     let said = run.unwrapped();
-    for part in ["handed to the page cache beside the jobs (stopped)", "warning the flood filled memory for "] {
+    for part in ["handed to the page cache beside the jobs (stopped)", "warning the flood filled memory for "]
+    {
         assert!(said.contains(part), "no `{part}` in {run:?}");
     }
 }
