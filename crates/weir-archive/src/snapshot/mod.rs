@@ -25,7 +25,7 @@ pub fn taken_at_ms(name: &str) -> Option<i64> {
     (file_name(at_ms) == name).then_some(at_ms)
 }
 
-/// As much of a file as [`was_asked_for`] and [`unit_of_sync`] need: a unit has 256 bytes, some of which JSON writes as six.
+/// As much of a file as says who asked for it, or whose slow sync it was: a unit has 256 bytes, some of which JSON writes as six.
 pub const HEAD_BYTES: usize = 2048;
 
 /// Whether the snapshot that begins so was taken because somebody asked.

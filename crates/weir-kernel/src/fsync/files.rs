@@ -44,9 +44,10 @@ pub(super) fn inside(tgid: u32, tid: u32) -> Option<Inside> {
     Some(Inside { tid, tgid, comm: comm(tgid)?, number, arguments })
 }
 
-/// A process's name.
+/// A process's name, which may itself end with white space.
 pub(super) fn comm(tgid: u32) -> Option<String> {
-    Some(weir_fs::read_lossily(format!("/proc/{tgid}/comm")).ok()?.trim_end().to_string())
+    let text = weir_fs::read_lossily(format!("/proc/{tgid}/comm")).ok()?;
+    Some(text.strip_suffix('\n').unwrap_or(&text).to_string())
 }
 
 /// The device number of the file system of an open file, or of the device that is open.
