@@ -73,6 +73,7 @@ pub struct Worker<'a, E: Engine> {
     /// Nothing more could start when operations were last started: all of the depth was in flight.
     is_full: bool,
     in_flight: u32,
+    min_reap: u32,
     epoch_ns: u64,
     deadline_ns: u64,
     open_loop: bool,
@@ -83,6 +84,10 @@ pub struct Worker<'a, E: Engine> {
     integral: u64,
     /// Steps finished.
     finished: u64,
+    /// Running mean of latencies.
+    latency_ns: u64,
+    /// The last wait took longer than that.
+    stalling: bool,
 }
 
 /// When a thread starts and ends, ns on the monotonic clock.
@@ -110,6 +115,8 @@ impl<'a, E: Engine> Worker<'a, E> {
         let depth = counters.started_ns.len() as u32;
         let empty = Op { kind: OpKind::Read, then: Then::Nothing, file: 0, len: 0, offset: 0, at_ns: 0 };
         let slot = Slot { op: empty, start_ns: 0, step_ns: 0, syncing: false };
+        let open_loop = job.is_open_loop();
+        let min_reap = if open_loop { 1 } else { crate::engine::batch_for(depth) };
         Worker {
             shared,
             counters,
@@ -126,13 +133,16 @@ impl<'a, E: Engine> Worker<'a, E> {
             lasted: false,
             is_full: false,
             in_flight: 0,
+            min_reap,
             epoch_ns: span.epoch_ns,
             deadline_ns: span.deadline_ns,
-            open_loop: job.is_open_loop(),
+            open_loop,
             spin_ns: if job.replay.is_some() { REPLAY_AWAKE_NS } else { SPIN_NS },
             durable_writes: job.open_sync != OpenSync::None,
             integral: 0,
             finished: 0,
+            latency_ns: 0,
+            stalling: false,
         }
     }
 
@@ -158,6 +168,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             let before = now;
             now = now_ns();
             self.integral += u64::from(self.in_flight) * (now - before);
+            self.stalling = now - before > self.latency_ns;
             for finished in done.drain(..) {
                 self.finish(finished, now);
             }
@@ -344,6 +355,8 @@ impl<'a, E: Engine> Worker<'a, E> {
         if self.open_loop && latency_ns > self.shared.job.late_after.0 {
             self.counters.late.store(self.counters.late.load(Relaxed) + 1, Relaxed);
         }
+        // A running mean over some 32 operations, for the patience of the next wait.
+        self.latency_ns = self.latency_ns - self.latency_ns / 32 + latency_ns / 32;
     }
 
     fn finish_badly(&mut self, done: Done, slot: Slot, step_is_sync: bool) {
@@ -388,9 +401,13 @@ impl<'a, E: Engine> Worker<'a, E> {
     /// How long the next reap may wait.
     #[inline(always)]
     fn wait_for(&self, now: u64) -> Wait {
-        // Whoever waited for more than one would give the device less than the depth, and the first the last one's time.
         if !self.open_loop {
-            return Wait { min: 1, timeout_ns: None };
+            let min = if self.ended { self.in_flight } else { self.min_reap.min(self.in_flight) };
+            // A batch is a quarter of the depth, and at a steady rate gathers in a quarter of the mean latency. If the
+            // last one took longer than a whole one, something is stalling, and what has finished is taken as it is.
+            // Only then, because a timer for every wait costs as much as some I/Os.
+            let patience_ns = if self.stalling && min > 1 { self.latency_ns.max(1) } else { 0 };
+            return Wait { min, timeout_ns: None, patience_ns };
         }
         // With a slot free and nothing held, the last operation could not start, and the next one may be due.
         let passed_over = (!self.ended && !self.is_full).then_some(0);
@@ -398,8 +415,8 @@ impl<'a, E: Engine> Worker<'a, E> {
         let timeout_ns = held.or(passed_over);
         match timeout_ns {
             // The next operation is due at once: only look.
-            Some(ns) if ns <= self.spin_ns => Wait { min: 0, timeout_ns: None },
-            _ => Wait { min: 1, timeout_ns: timeout_ns.map(|ns| ns - self.spin_ns / 2) },
+            Some(ns) if ns <= self.spin_ns => Wait { min: 0, timeout_ns: None, patience_ns: 0 },
+            _ => Wait { min: 1, timeout_ns: timeout_ns.map(|ns| ns - self.spin_ns / 2), patience_ns: 0 },
         }
     }
 

@@ -72,6 +72,7 @@ pub struct Libaio {
     pending: u32,
     latest: Latest,
     inline: (u64, u64),
+    batch: u32,
     has_ring: bool,
     /// Where submitting is timed, it is done as sysbench does it: one step a call, and whoever fills the depth waits
     /// for any completion.
@@ -104,6 +105,7 @@ impl Libaio {
             pending: 0,
             latest: Latest::new(setup.depth),
             inline: (0, 0),
+            batch: super::batch_for(setup.depth),
             has_ring: magic == RING_MAGIC,
             submits: setup.time_submits.then(Histogram::new),
             last_submit_ns: None,
@@ -273,7 +275,8 @@ impl Engine for Libaio {
             }
             self.note_last(None);
         } else if ready + refused < wait.min && self.pending > 0 {
-            let min = wait.min - ready - refused;
+            // io_getevents cannot bound its patience: asked for one completion, it delays nothing that has finished.
+            let min = if wait.patience_ns > 0 { 1 } else { wait.min - ready - refused };
             self.pending -= self.wait(min.min(self.pending), wait.timeout_ns, done)?;
         }
         Ok(())
@@ -285,7 +288,7 @@ impl Engine for Libaio {
         if self.has_ring {
             granted.push("completion-ring".to_string());
         }
-        EngineRecord { name: "libaio".to_string(), granted, batch: 1, ..EngineRecord::default() }
+        EngineRecord { name: "libaio".to_string(), granted, batch: self.batch, ..EngineRecord::default() }
     }
 
     fn inline_share(&self) -> (u64, u64) {

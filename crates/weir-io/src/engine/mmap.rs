@@ -254,7 +254,7 @@ mod tests {
         let mut read = |offset| {
             let buffer = buffer.as_mut_ptr();
             engine.push(&Step { slot: 0, file: 0, len: 4096, action: Action::Read, offset, buffer });
-            engine.reap(Wait { min: 1, timeout_ns: None }, &mut done).unwrap();
+            engine.reap(Wait { min: 1, timeout_ns: None, patience_ns: 0 }, &mut done).unwrap();
             done.pop().unwrap().result
         };
         assert_eq!(read(8192), 4096);

@@ -59,6 +59,8 @@ pub struct Wait {
     pub min: u32,
     /// Return after this long even if fewer have; `None`: no limit.
     pub timeout_ns: Option<u64>,
+    /// Return after this long if at least one has; 0: no such limit. Engines that cannot, wait for one only.
+    pub patience_ns: u64,
 }
 
 /// How operations reach the kernel. An engine belongs to one thread.
@@ -161,6 +163,12 @@ pub(crate) fn sync_now(fd: i32, mode: SyncMode, offset: u64, len: u32) -> i32 {
         }
     };
     result_of(answer as isize)
+}
+
+/// How many steps are submitted and awaited together at a depth: enough to share the cost of a system call, few
+/// enough that the device keeps three quarters of the depth.
+pub(crate) fn batch_for(depth: u32) -> u32 {
+    (depth / 4).clamp(1, 32)
 }
 
 #[cfg(test)]

@@ -29,9 +29,6 @@ const TAKEN: &[&str] = &[
     "filesize",
     "ioengine",
     "iodepth",
-    "iodepth_batch_complete",
-    "iodepth_batch_complete_min",
-    "iodepth_low",
     "numjobs",
     "direct",
     "buffered",
@@ -68,7 +65,10 @@ const WITHOUT_EFFECT: &[&str] = &[
     "random_generator",
     "iodepth_batch",
     "iodepth_batch_submit",
+    "iodepth_batch_complete",
+    "iodepth_batch_complete_min",
     "iodepth_batch_complete_max",
+    "iodepth_low",
     "registerfiles",
     "fixedbufs",
     "refill_buffers",
@@ -373,10 +373,6 @@ impl Reader<'_> {
         let maps_blocks = !self.flag(&["norandommap"]);
         if maps_blocks && matches!(job.access, Access::Random(_)) && job.duration.0 == 0 {
             self.note("fio visits each random block once; weir draws each block anew, as with norandommap");
-        }
-        let waits = ["iodepth_batch_complete", "iodepth_batch_complete_min", "iodepth_low"];
-        if self.section.last(&waits).and_then(|(_, text)| whole(text)).is_some_and(|least| least > 1) {
-            self.note("fio waits for several completions together; weir takes each as it comes");
         }
         if job.rate.is_some() {
             self.note("fio's rate_iops holds a job back; weir's rate is an open loop, and latency counts from the intended start");

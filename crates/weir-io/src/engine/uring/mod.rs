@@ -16,7 +16,7 @@ use weir_core::workload::spec::SyncMode;
 
 use self::ring::Ring;
 use self::sys::Submission;
-use super::{Action, Done, Engine, Latest, Setup, Step, Wait};
+use super::{Action, Done, Engine, Latest, Setup, Step, Wait, batch_for};
 use crate::IoError;
 use crate::sys::arena::Arena;
 use crate::sys::clock::now_ns;
@@ -60,8 +60,11 @@ const SUBMIT_ALL: (u32, &str) = (sys::SETUP_SUBMIT_ALL, "SUBMIT_ALL");
 impl Uring {
     /// A ring for the job's depth. Must be called on the thread that will use it (SINGLE_ISSUER).
     pub fn new(setup: &Setup<'_>) -> Result<Uring, IoError> {
-        let mut describes =
-            EngineRecord { name: "io_uring".to_string(), batch: 1, ..EngineRecord::default() };
+        let mut describes = EngineRecord {
+            name: "io_uring".to_string(),
+            batch: batch_for(setup.depth),
+            ..EngineRecord::default()
+        };
         let ring = climb_down(setup, &mut describes).map_err(setup_error)?;
         let mut engine = Uring {
             ring,
@@ -104,7 +107,7 @@ impl Uring {
         let mut done = Vec::new();
         // A refusal may come from a worker of the kernel, after the call that submitted has returned.
         for _ in 0..PROBE_REAPS {
-            let reaped = self.reap(Wait { min: 1, timeout_ns: None }, &mut done);
+            let reaped = self.reap(Wait { min: 1, timeout_ns: None, patience_ns: 0 }, &mut done);
             if reaped.is_err() || !done.is_empty() {
                 break;
             }
@@ -262,7 +265,7 @@ impl Engine for Uring {
         // To be timed, submitting has to be a call of its own.
         if queued > 0 && (self.submits.is_some() || self.entries_made.is_multiple_of(PROBE_EVERY)) {
             let start_ns = if self.submits.is_some() { now_ns() } else { 0 };
-            self.ring.enter(0, false, None)?;
+            self.ring.enter(0, false, None, 0)?;
             if let Some(submits) = &mut self.submits {
                 // Each of them had to wait for the whole call.
                 submits.add_bucket(bucket_of(now_ns() - start_ns), u64::from(queued));
@@ -275,7 +278,10 @@ impl Engine for Uring {
         let min = wait.min.saturating_sub(ready).min(self.in_flight);
         // Who only looks (a minimum of none) enters as well: the kernel completes nothing for this thread outside of its calls.
         if self.ring.queued() > 0 || min > 0 || wait.min == 0 {
-            self.ring.enter(min, true, wait.timeout_ns)?;
+            // A kernel that cannot bound its patience is asked for one completion: that delays nothing that has finished.
+            let bounded = wait.patience_ns == 0 || self.ring.has(sys::FEAT_MIN_TIMEOUT);
+            let min = if bounded { min } else { min.min(1) };
+            self.ring.enter(min, true, wait.timeout_ns, wait.patience_ns)?;
         }
         self.drain(done);
         Ok(())

@@ -128,9 +128,15 @@ impl Ring {
         self.queued
     }
 
-    /// Submits all that is queued; with `min` > 0 also waits for that many completions, until `timeout_ns` at most.
-    /// Time-outs and signals are no errors.
-    pub fn enter(&mut self, min: u32, get_events: bool, timeout_ns: Option<u64>) -> io::Result<()> {
+    /// Submits all that is queued; with `min` > 0 also waits for that many completions, until `timeout_ns` at most,
+    /// or `patience_ns` when one has arrived (where the kernel can). Time-outs and signals are no errors.
+    pub fn enter(
+        &mut self,
+        min: u32,
+        get_events: bool,
+        timeout_ns: Option<u64>,
+        patience_ns: u64,
+    ) -> io::Result<()> {
         // SAFETY: the tail counter lies inside the mapping and lives as long as it.
         unsafe { (*self.rings.counter(self.params.sq.tail)).store(self.sq_tail, Ordering::Release) };
         let timespec = timeout_ns.map(|ns| Timespec {
@@ -138,6 +144,7 @@ impl Ring {
             nanoseconds: (ns % 1_000_000_000) as i64,
         });
         let argument = WaitArgument {
+            min_wait_us: if self.has(sys::FEAT_MIN_TIMEOUT) { (patience_ns / 1000) as u32 } else { 0 },
             timespec: timespec.as_ref().map_or(0, |t| std::ptr::from_ref(t) as u64),
             ..WaitArgument::default()
         };
@@ -146,7 +153,7 @@ impl Ring {
             Some(ns) if min > 0 && !self.has(sys::FEAT_EXT_ARG) => (0, Some(ns)),
             _ => (min, None),
         };
-        let extended = min > 0 && argument.timespec != 0;
+        let extended = min > 0 && (argument.timespec != 0 || argument.min_wait_us != 0);
         let mut flags = self.enter_flags | if get_events { sys::ENTER_GETEVENTS } else { 0 };
         if extended {
             flags |= sys::ENTER_EXT_ARG;
@@ -224,13 +231,13 @@ mod tests {
     #[test]
     fn a_wait_for_a_time_ends_without_the_extended_argument() {
         let mut ring = Ring::new(4, 0).unwrap();
-        ring.params.features &= !sys::FEAT_EXT_ARG;
+        ring.params.features &= !(sys::FEAT_EXT_ARG | sys::FEAT_MIN_TIMEOUT);
         let begun = Instant::now();
-        ring.enter(1, true, Some(20_000_000)).unwrap();
+        ring.enter(1, true, Some(20_000_000), 0).unwrap();
         assert!(begun.elapsed() >= Duration::from_millis(20) && ring.drain(|_| {}) == 0);
         ring.push(Submission { user_data: 7, ..Submission::default() });
         let begun = Instant::now();
-        ring.enter(1, true, Some(60_000_000_000)).unwrap();
+        ring.enter(1, true, Some(60_000_000_000), 0).unwrap();
         let mut done = Vec::new();
         ring.drain(|completion| done.push(completion.user_data));
         assert_eq!(done, [7], "after {:?}", begun.elapsed());

@@ -16,6 +16,7 @@ pub const SETUP_NO_SQARRAY: u32 = 1 << 16;
 
 pub const FEAT_SINGLE_MMAP: u32 = 1 << 0;
 pub const FEAT_EXT_ARG: u32 = 1 << 8;
+pub const FEAT_MIN_TIMEOUT: u32 = 1 << 15;
 
 pub const ENTER_GETEVENTS: u32 = 1 << 0;
 pub const ENTER_EXT_ARG: u32 = 1 << 3;
