@@ -75,6 +75,13 @@ struct Open {
     missed: u32,
 }
 
+/// What a process is called, and where it runs, if that is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Called {
+    comm: String,
+    cgroup: Option<String>,
+}
+
 /// Adds up what syncs waited for. Memory is bounded by the syncs under way, 131,072 completions and a
 /// thousand processes; what does not fit is counted in [`super::Losses`].
 #[derive(Debug)]
@@ -97,11 +104,9 @@ pub struct Analyst {
     pub(super) sums: BTreeMap<u32, Sums>,
     /// Of earlier intervals.
     pub(super) past: BTreeMap<u32, Sums>,
-    pub(super) names: HashMap<u32, String>,
-    pub(super) cgroups: HashMap<u32, String>,
+    pub(super) called: HashMap<u32, Called>,
     /// As they were in the interval before.
-    pub(super) names_before: HashMap<u32, String>,
-    pub(super) cgroups_before: HashMap<u32, String>,
+    pub(super) called_before: HashMap<u32, Called>,
     pub(super) stalls: Vec<Stall>,
     pub(super) senders: Senders,
     pub(super) still: usize,
@@ -134,10 +139,8 @@ impl Analyst {
             sites: Vec::new(),
             sums: BTreeMap::new(),
             past: BTreeMap::new(),
-            names: HashMap::new(),
-            cgroups: HashMap::new(),
-            names_before: HashMap::new(),
-            cgroups_before: HashMap::new(),
+            called: HashMap::new(),
+            called_before: HashMap::new(),
             stalls: Vec::new(),
             senders: Senders::default(),
             still: 0,
@@ -179,42 +182,44 @@ impl Analyst {
 
     /// Says what a process is called.
     pub fn name(&mut self, tgid: u32, comm: &str) {
-        if self.names.len() < PROCESSES_MAX || self.names.contains_key(&tgid) {
-            self.names.insert(tgid, comm.to_string());
+        if self.called.len() < PROCESSES_MAX || self.has_name(tgid) {
+            self.called.entry(tgid).or_default().comm = comm.to_string();
         }
     }
 
-    /// Says in which cgroup a process runs.
+    /// Says in which cgroup a process runs that has a name.
     pub fn runs_in(&mut self, tgid: u32, cgroup: &str) {
-        if self.cgroups.len() < PROCESSES_MAX || self.cgroups.contains_key(&tgid) {
-            self.cgroups.insert(tgid, cgroup.to_string());
+        if let Some(called) = self.called.get_mut(&tgid) {
+            called.cgroup = Some(cgroup.to_string());
         }
     }
 
     /// Whether a process was told of by [`Analyst::name`] since names were last to be told anew: it may be called otherwise by now.
     pub fn has_name(&self, tgid: u32) -> bool {
-        self.names.contains_key(&tgid)
+        self.called.contains_key(&tgid)
     }
 
     /// What a process is called, if that is known; where it was not told of anew, what it was called before.
     pub fn name_of(&self, tgid: u32) -> Option<&str> {
-        self.names.get(&tgid).or_else(|| self.names_before.get(&tgid)).map(String::as_str)
+        self.called(tgid).map(|called| called.comm.as_str())
     }
 
     /// Goes on with what a process was called and where it ran, for one that has ended; says whether that is known.
     pub fn keep_name(&mut self, tgid: u32) -> bool {
-        let Some(name) = self.names_before.get(&tgid).cloned() else { return false };
-        self.name(tgid, &name);
-        if let Some(cgroup) = self.cgroups_before.get(&tgid).cloned() {
-            self.runs_in(tgid, &cgroup);
+        let Some(called) = self.called_before.get(&tgid).cloned() else { return false };
+        if self.called.len() < PROCESSES_MAX {
+            self.called.entry(tgid).or_insert(called);
         }
         true
     }
 
     /// The cgroup of a process: that of the time that its name is of.
     pub(super) fn cgroup_of(&self, tgid: u32) -> Option<&String> {
-        let cgroups = if self.has_name(tgid) { &self.cgroups } else { &self.cgroups_before };
-        cgroups.get(&tgid)
+        self.called(tgid)?.cgroup.as_ref()
+    }
+
+    fn called(&self, tgid: u32) -> Option<&Called> {
+        self.called.get(&tgid).or_else(|| self.called_before.get(&tgid))
     }
 
     /// A completion, before the parts of the syncs that it ended.
@@ -360,10 +365,8 @@ impl Analyst {
     pub fn forget(&mut self) {
         self.sums.clear();
         self.past.clear();
-        self.names.clear();
-        self.cgroups.clear();
-        self.names_before.clear();
-        self.cgroups_before.clear();
+        self.called.clear();
+        self.called_before.clear();
         self.senders.forget();
     }
 

@@ -29,8 +29,7 @@ impl Analyst {
         let ledgers = sums.iter().map(|(tgid, sums)| self.ledger(*tgid, sums)).collect();
         self.past.clear();
         self.senders.forget();
-        self.names_before = std::mem::take(&mut self.names);
-        self.cgroups_before = std::mem::take(&mut self.cgroups);
+        self.called_before = std::mem::take(&mut self.called);
         ledgers
     }
 }

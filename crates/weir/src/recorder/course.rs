@@ -19,7 +19,7 @@ use weir_io::runner::Stop;
 use super::archive::{About, Archive};
 use super::control::{self, Request};
 use super::guarded::Guarded;
-use super::kernel::{Programs, Room};
+use super::kernel::{LEFT_OUT, Programs, Room};
 use super::knob_values::{Make, knobs, makes};
 use super::metrics::{Metrics, Published};
 use super::settings::RecorderSettings;
@@ -339,7 +339,7 @@ impl<'a> Course<'a> {
         let count = self.snapshots.without_room();
         if count > 0 {
             let what = "troubles without a snapshot: the disk had not written those before";
-            self.note("left_out", serde_json::json!({ "what": what, "count": count }).to_string());
+            self.note(LEFT_OUT, serde_json::json!({ "what": what, "count": count }).to_string());
         }
     }
 }

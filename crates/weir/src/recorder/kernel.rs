@@ -19,7 +19,7 @@ use super::whose::Known;
 /// Waits at least this long always have their stack taken.
 const STACK_EVERY_NS: u64 = 1_000_000;
 /// The kind of events of what was seen and counted, but not kept one by one.
-const LEFT_OUT: &str = "left_out";
+pub(super) const LEFT_OUT: &str = "left_out";
 /// Fewer than one of so many requests of an interval missing is no loss worth a word.
 const LOST_SHARE: u64 = 1000;
 /// Slow syncs of an interval that are kept one by one.
