@@ -111,13 +111,12 @@ pub fn run_jobs(
     stop: &Stop,
 ) -> anyhow::Result<Ran> {
     let host = Host::live();
-    let target = floods.first().and_then(|spec| host.target(&spec.dir).ok()).unwrap_or_default();
-    let enough = quiet::throttled_from(&host);
+    let target = floods.first().map(|spec| host.target(&spec.dir).unwrap_or_default());
+    let memory = target.as_ref().map(|target| (quiet::throttled_from(&host), Moments::new(&host, target)));
     let floods = sized(&host, floods).into_iter().map(Flood::start).collect::<Result<Vec<_>, _>>()?;
-    let moments = Moments::new(&host, &target);
-    let mut beside = Beside { floods: &floods, ages: BTreeMap::new(), moments, observer };
+    let mut beside = Beside { floods: &floods, ages: BTreeMap::new(), memory, observer };
     let jobs = run(plans, options, &mut beside, stop);
-    let (mut ages, filled) = (std::mem::take(&mut beside.ages), beside.filled_memory(enough));
+    let (mut ages, filled) = (std::mem::take(&mut beside.ages), beside.filled_memory());
     let floods = floods.into_iter().map(Flood::stop).collect();
     let mut jobs = jobs?;
     for (index, job) in jobs.iter_mut().enumerate() {
@@ -145,23 +144,29 @@ pub fn sized(host: &Host, floods: Vec<FloodSpec>) -> Vec<FloodSpec> {
 struct Beside<'a> {
     floods: &'a [Flood],
     ages: BTreeMap<usize, Vec<u64>>,
-    moments: Moments<'a>,
+    /// The dirty bytes from which writers are throttled, and moments of the machine; nothing where no flood runs.
+    memory: Option<(u64, Moments<'a>)>,
     observer: &'a mut dyn Observer,
 }
 
 impl Beside<'_> {
     fn note(&mut self) {
-        if !self.floods.is_empty() {
-            self.moments.note(Some(self.floods.iter().map(Flood::bytes).sum()));
+        if let Some((_, moments)) = &mut self.memory {
+            moments.note(Some(self.floods.iter().map(Flood::bytes).sum()));
         }
     }
 
-    fn filled_memory(mut self, enough: u64) -> Option<String> {
+    fn noted(&self) -> usize {
+        self.memory.as_ref().map_or(0, |(_, moments)| moments.all().len())
+    }
+
+    fn filled_memory(mut self) -> Option<String> {
         // Jobs that were too short for a tick.
-        if self.moments.all().len() == 1 {
+        if self.noted() == 1 {
             self.note();
         }
-        filled_memory(self.moments.all(), enough)
+        let (enough, moments) = self.memory?;
+        filled_memory(moments.all(), enough)
     }
 }
 
@@ -181,8 +186,8 @@ impl Observer for Beside<'_> {
     }
 
     fn measuring(&mut self, job: &Job) {
-        if self.moments.all().is_empty() {
-            self.moments.begin();
+        if let Some((_, moments)) = self.memory.as_mut().filter(|(_, moments)| moments.all().is_empty()) {
+            moments.begin();
         }
         self.note();
         self.observer.measuring(job);
