@@ -9,7 +9,7 @@ use super::log::Book;
 use super::part::{Beneath, Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
 use super::recent::Recent;
-use super::report::{SlowSync, Stall};
+use super::report::{Losses, SlowSync, Stall};
 use super::senders::{Sender, Senders};
 use super::tally::{Place, Tally};
 use crate::SizeClass;
@@ -115,6 +115,11 @@ pub struct Analyst {
     /// Waits whose completions were too many to look at.
     pub(super) waits_forgotten: u64,
     pub(super) stacks: u64,
+    /// What the programs have lost since they came.
+    lost: Losses,
+    /// When the interval began.
+    pub(super) losses_before: Losses,
+    pub(super) stacks_before: u64,
     pub(super) recent: Recent,
     /// Where single syncs and requests are kept, if they are.
     pub(super) book: Option<Box<Book>>,
@@ -148,6 +153,9 @@ impl Analyst {
             syncs_forgotten: 0,
             waits_forgotten: 0,
             stacks: 0,
+            lost: Losses::default(),
+            losses_before: Losses::default(),
+            stacks_before: 0,
             recent: Recent::default(),
             book: None,
         }
@@ -322,6 +330,11 @@ impl Analyst {
         self.stalls = stalls;
     }
 
+    /// Replaces what is known of what the programs have lost since they came.
+    pub fn lost(&mut self, lost: Losses) {
+        self.lost = lost;
+    }
+
     /// Replaces what is known of who reads, writes past the page cache and frees blocks; bytes count from the same time at each call.
     pub fn senders(&mut self, senders: &[Sender]) {
         self.senders.tell(senders);
@@ -334,15 +347,14 @@ impl Analyst {
         senders.filter(|(tgid, _)| !self.has_name(*tgid)).collect()
     }
 
-    /// Whether a device serves any sync that was seen.
-    pub(super) fn is_watched(&self, device: DeviceNumber) -> bool {
-        self.beneath.iter().any(|(top, beneath)| *top == device || beneath.leaves.contains(&device))
-            || self.seen_on.values().any(|devices| devices.contains(&device))
-    }
-
-    /// What was told and not kept so far: completions, syncs, and waits that were not explained.
-    pub fn forgotten(&self) -> u64 {
-        self.ios_forgotten + self.syncs_forgotten + self.waits_forgotten
+    /// All that was not seen, not kept or not explained so far.
+    pub fn losses(&self) -> Losses {
+        let forgotten = self.syncs_forgotten + self.waits_forgotten;
+        Losses {
+            ios: self.lost.ios + self.ios_forgotten,
+            syncs: self.lost.syncs + forgotten,
+            ..self.lost
+        }
     }
 
     /// The slow syncs since the last call.
@@ -358,6 +370,7 @@ impl Analyst {
             past.merge(&sums);
         }
         self.senders.next_interval();
+        (self.losses_before, self.stacks_before) = (self.losses(), self.stacks);
     }
 
     /// Begins the next interval as if nothing had been before: for those who watch for weeks, in which more processes come
@@ -368,6 +381,7 @@ impl Analyst {
         self.called.clear();
         self.called_before.clear();
         self.senders.forget();
+        (self.losses_before, self.stacks_before) = (self.losses(), self.stacks);
     }
 
     /// Until when it is known whose the time of a sync under way was.
@@ -405,6 +419,10 @@ impl Analyst {
             }
             fresh.add_plain(Phase::Cpu, start_ns - at_ns);
             self.wait(&mut fresh, part, wait, start_ns, end_ns);
+            // A long one is accounted for a stretch at a time, and counts with the first.
+            if let Some(site) = wait.site.filter(|_| wait.start_ns >= from_ns) {
+                fresh.sites.entry(site).or_default().waits += self.place(wait).weight();
+            }
             at_ns = end_ns;
         }
         let end_ns = until_ns.max(at_ns);
@@ -429,14 +447,8 @@ impl Analyst {
             let sum = tally.sites.entry(site).or_default();
             let asleep_ns = (woken_ns - start_ns) as f64;
             match place {
-                Place::Sampled(_, weight) => {
-                    sum.sample_ns += asleep_ns * weight;
-                    sum.waits += weight;
-                }
-                _ => {
-                    sum.known_ns += asleep_ns;
-                    sum.waits += 1.0;
-                }
+                Place::Sampled(_, weight) => sum.sample_ns += asleep_ns * weight,
+                _ => sum.known_ns += asleep_ns,
             }
         }
         if place == Place::Known(Phase::DirtyPause) {
@@ -600,10 +612,10 @@ fn relation(part: &Part, io: &Io, has_copies: bool) -> Relation {
         return Relation::OwnProcess;
     }
     Relation::Other(match io.owner_tgid {
-        _ if io.flags.is_read() => Owner::Reads,
-        _ if io.flags.is_discard() => Owner::Discards,
-        0 if io.file.is_none() && has_copies => Owner::PassedOn,
-        0 if io.file.is_none() => Owner::DirectWrites,
+        _ if io.flags.is_read() => Owner::Reads(io.device),
+        _ if io.flags.is_discard() => Owner::Discards(io.device),
+        0 if io.file.is_none() && has_copies => Owner::PassedOn(io.device),
+        0 if io.file.is_none() => Owner::DirectWrites(io.device),
         0 => Owner::Unseen,
         tgid => Owner::Process(tgid),
     })

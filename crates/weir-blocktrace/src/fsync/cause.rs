@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::part::Io;
+use weir_core::target::DeviceNumber;
 
 /// Why a piece of a wait passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -68,19 +69,19 @@ impl Cause {
     }
 }
 
-/// Whose a request is.
+/// Whose a request is. Where no page of a file tells, it is that of any who send such to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// A process whose pages are written back.
     Process(u32),
-    /// Readers.
-    Reads,
+    /// Readers of a disk.
+    Reads(DeviceNumber),
     /// Writers past the page cache, and kernel threads that write for others.
-    DirectWrites,
+    DirectWrites(DeviceNumber),
     /// Those who free blocks: fstrim, file systems mounted with `discard`.
-    Discards,
+    Discards(DeviceNumber),
     /// As direct writes, where a layer under the sync's file system writes copies of its own.
-    PassedOn,
+    PassedOn(DeviceNumber),
     /// Dirty pages of files that nobody was seen to write.
     Unseen,
 }

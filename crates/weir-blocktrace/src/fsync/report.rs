@@ -1,6 +1,6 @@
 //! What was found, as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -154,6 +154,18 @@ impl Losses {
     pub fn sum(&self) -> u64 {
         self.tasks + self.syncs + self.ios + self.stacks + self.stalls + self.ring_syncs
     }
+
+    /// What came after `earlier`.
+    fn since(self, earlier: Losses) -> Losses {
+        Losses {
+            tasks: self.tasks.saturating_sub(earlier.tasks),
+            syncs: self.syncs.saturating_sub(earlier.syncs),
+            ios: self.ios.saturating_sub(earlier.ios),
+            stacks: self.stacks.saturating_sub(earlier.stacks),
+            stalls: self.stalls.saturating_sub(earlier.stalls),
+            ring_syncs: self.ring_syncs.saturating_sub(earlier.ring_syncs),
+        }
+    }
 }
 
 /// A sync that took long.
@@ -181,29 +193,25 @@ pub struct SlowSync {
 }
 
 impl Analyst {
-    /// What was found in the interval. `losses` are those of the programs since the start, as are the pauses.
-    pub fn report(&self, elapsed_ns: u64, losses: Losses) -> Report {
-        self.report_on(&self.sums, &self.senders.of_interval, elapsed_ns, losses)
+    /// What was found in the interval. Pauses are those since the start.
+    pub fn report(&self, elapsed_ns: u64) -> Report {
+        let report = self.report_on(&self.sums, &self.senders.of_interval, elapsed_ns);
+        let (losses, stacks) = (self.losses().since(self.losses_before), self.stacks - self.stacks_before);
+        Report { losses, stacks, ..report }
     }
 
     /// What was found since the start.
-    pub fn whole(&self, elapsed_ns: u64, losses: Losses) -> Report {
+    pub fn whole(&self, elapsed_ns: u64) -> Report {
         let mut whole = self.past.clone();
         for (tgid, sums) in &self.sums {
             let known =
                 whole.entry(*tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
             known.merge(sums);
         }
-        self.report_on(&whole, &self.senders.of_whole, elapsed_ns, losses)
+        self.report_on(&whole, &self.senders.of_whole, elapsed_ns)
     }
 
-    fn report_on(
-        &self,
-        sums: &BTreeMap<u32, Sums>,
-        senders: &[Sender],
-        elapsed_ns: u64,
-        losses: Losses,
-    ) -> Report {
+    fn report_on(&self, sums: &BTreeMap<u32, Sums>, senders: &[Sender], elapsed_ns: u64) -> Report {
         let mut all = Sums::default();
         for sums in sums.values() {
             all.merge(sums);
@@ -216,15 +224,12 @@ impl Analyst {
             })
             .collect();
         processes.sort_by_key(|anatomy| std::cmp::Reverse(anatomy.wall_ns));
-        let mut losses = losses;
-        losses.ios += self.ios_forgotten;
-        losses.syncs += self.syncs_forgotten + self.waits_forgotten;
         Report {
             elapsed_ns,
             all: self.anatomy(&all, senders, None),
             processes,
             stalls: self.placed_stalls(),
-            losses,
+            losses: self.losses(),
             stacks: self.stacks,
         }
     }
@@ -289,13 +294,20 @@ impl Analyst {
     fn culprits(&self, tally: &Tally, senders: &[Sender], wall_ns: f64) -> Vec<Culprit> {
         let mut culprits: Vec<Culprit> = Vec::new();
         for (owner, blame) in tally.blamed() {
-            culprits.extend(self.who(owner, senders).into_iter().map(|(process, way, part)| Culprit {
-                process,
-                way,
-                share: blame.wait_ns / wall_ns * part,
-                bytes: (blame.bytes as f64 * part).round() as u64,
-                ios: (blame.ios as f64 * part).round() as u64,
-            }));
+            for (process, way, part) in self.who(owner, senders) {
+                let share = blame.wait_ns / wall_ns * part;
+                let [bytes, ios] =
+                    [blame.bytes, blame.ios].map(|count| (count as f64 * part).round() as u64);
+                // One may send to several disks.
+                match culprits.iter_mut().find(|known| known.way == way && known.process == process) {
+                    Some(known) => {
+                        known.share += share;
+                        known.bytes += bytes;
+                        known.ios += ios;
+                    }
+                    None => culprits.push(Culprit { process, way, share, bytes, ios }),
+                }
+            }
         }
         culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
         culprits.truncate(LISTED_MAX);
@@ -321,16 +333,18 @@ impl Analyst {
             Owner::Process(tgid) => {
                 vec![(self.process(Some(tgid), "?"), Way::Writeback, 1.0)]
             }
-            Owner::Reads => self.senders_of(senders, &[Way::Reads], group("readers")),
-            Owner::Discards => self.senders_of(senders, &[Way::Discards], group("senders of discards")),
-            // A disk may have an encrypted partition and a plain one: direct writers and kernel threads both write to it.
-            Owner::DirectWrites => {
-                let ways = [Way::DirectWrites, Way::WritesPassedOn];
-                self.senders_of(senders, &ways, group("direct writers"))
+            Owner::Reads(disk) => self.senders_of(senders, disk, &[Way::Reads], group("readers")),
+            Owner::Discards(disk) => {
+                self.senders_of(senders, disk, &[Way::Discards], group("senders of discards"))
             }
-            Owner::PassedOn => {
+            // A disk may have an encrypted partition and a plain one: direct writers and kernel threads both write to it.
+            Owner::DirectWrites(disk) => {
+                let ways = [Way::DirectWrites, Way::WritesPassedOn];
+                self.senders_of(senders, disk, &ways, group("direct writers"))
+            }
+            Owner::PassedOn(disk) => {
                 let ways = [Way::WritesPassedOn, Way::DirectWrites];
-                self.senders_of(senders, &ways, Process::kernel_threads())
+                self.senders_of(senders, disk, &ways, Process::kernel_threads())
             }
             Owner::Unseen => {
                 vec![(group("a process that has ended (dirtied before the trace)"), Way::Writeback, 1.0)]
@@ -338,10 +352,22 @@ impl Analyst {
         }
     }
 
-    /// Those that sent in any of the ways. Where none is known, it is the first way.
-    fn senders_of(&self, senders: &[Sender], ways: &[Way], unknown: Process) -> Vec<(Process, Way, f64)> {
-        let counts = |sender: &&Sender| ways.contains(&sender.way) && self.is_watched(sender.device);
-        let senders: Vec<&Sender> = senders.iter().filter(counts).collect();
+    /// Those that sent to a disk, or to a device that it lies under, in any of the ways. Where none is known, it is the first way.
+    fn senders_of(
+        &self,
+        senders: &[Sender],
+        disk: DeviceNumber,
+        ways: &[Way],
+        unknown: Process,
+    ) -> Vec<(Process, Way, f64)> {
+        let sent = || senders.iter().filter(|sender| ways.contains(&sender.way));
+        let at_disk: HashSet<(Option<u32>, Way)> =
+            sent().filter(|s| s.device == disk).map(|s| (s.process.pid, s.way)).collect();
+        // What a volume passes on in its sender's name is told again of the disk.
+        let from_above = |s: &Sender| {
+            self.is_under(disk, s.device) && !at_disk.contains(&(s.process.pid, s.way))
+        };
+        let senders: Vec<&Sender> = sent().filter(|s| s.device == disk || from_above(s)).collect();
         let all: u64 = senders.iter().map(|sender| sender.bytes).sum();
         if all == 0 {
             return vec![(unknown, ways[0], 1.0)];

@@ -65,6 +65,16 @@ pub(super) enum Place {
     Unsampled,
 }
 
+impl Place {
+    /// How many waits it stands for.
+    pub fn weight(self) -> f64 {
+        match self {
+            Place::Sampled(_, weight) => weight,
+            Place::Known(_) | Place::Unsampled => 1.0,
+        }
+    }
+}
+
 impl Tally {
     /// Adds a piece of a wait.
     pub fn add(&mut self, place: Place, piece: Piece) {

@@ -88,7 +88,7 @@ fn time_behind_another_s_requests_is_theirs() {
     (logged.file, logged.flags) = (None, IoFlags(1 | 1 << 12));
     analyst.io(logged);
     analyst.part(&part(vec![wait(0, 92, Some(data)), wait(93, 97, Some(log))], Some(100 * MS)));
-    let report = analyst.report(100 * MS, Losses::default());
+    let report = analyst.report(100 * MS);
     let all = &report.all;
     check_sums(all);
     assert_eq!((all.syncs, all.wall_ns, report.processes.len()), (1, 100 * MS, 1));
@@ -114,7 +114,7 @@ fn time_on_a_device_that_was_never_seen_at_work_is_not_explained() {
     let other = DeviceNumber { major: 259, minor: 1 };
     (10..=90).step_by(10).for_each(|ms| analyst.io(Io { device: other, ..write(ms, DUMP, 77) }));
     analyst.part(&part(vec![wait(0, 95, Some(site))], Some(100 * MS)));
-    let all = analyst.report(0, Losses::default()).all;
+    let all = analyst.report(0).all;
     check_sums(&all);
     assert!((share_of(&all.causes, Cause::Unseen) - 0.95).abs() < 1e-9, "{all:?}");
     assert!((all.explained - 0.05).abs() < 1e-9 && all.culprits.is_empty(), "{all:?}");
@@ -125,7 +125,7 @@ fn time_on_a_device_that_was_never_seen_at_work_is_not_explained() {
     analyst.next_interval();
     let waits = vec![wait(120, 195, Some(site))];
     analyst.part(&Part { start_ns: 120 * MS, ..part(waits, Some(195 * MS)) });
-    let all = analyst.report(0, Losses::default()).all;
+    let all = analyst.report(0).all;
     assert!((share_of(&all.causes, Cause::Kernel) - 1.0).abs() < 1e-9, "{all:?}");
     assert!((all.explained - 1.0).abs() < 1e-9, "{all:?}");
 }
@@ -141,8 +141,8 @@ fn very_many_waits_are_not_each_held_against_very_many_completions() {
     let parts: Vec<Part> =
         (0..1000).map(|tid| Part { tid, ..part(vec![wait(1, 40, Some(data))], None) }).collect();
     analyst.under_way(&parts, 40 * MS, true);
-    let all = analyst.report(40 * MS, Losses::default()).all;
-    let forgotten = analyst.forgotten();
+    let all = analyst.report(40 * MS).all;
+    let forgotten = analyst.losses().sum();
     // 2 million of the 20 are looked at; the rest of the time is not explained.
     assert_eq!(forgotten, 1000 - (1 << 21) / 20_000);
     assert!((1.0 - all.explained - 0.97 * forgotten as f64 / 1000.0).abs() < 0.02, "{all:?}");
@@ -150,10 +150,10 @@ fn very_many_waits_are_not_each_held_against_very_many_completions() {
     let fresh = [Part { tid: 5000, ..part(vec![wait(1, 40, Some(data))], None) }];
     analyst.under_way(&fresh, 40 * MS, true);
     let forgotten = forgotten + 1;
-    assert_eq!(analyst.forgotten(), forgotten);
+    assert_eq!(analyst.losses().sum(), forgotten);
     // The next tick has as much again.
     analyst.under_way(&parts[..1], 41 * MS, true);
-    assert_eq!(analyst.forgotten(), forgotten);
+    assert_eq!(analyst.losses().sum(), forgotten);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_device_that_serves_many_at_once_is_no_queue() {
     analyst.io(Io { get_ns: 1, issue_ns: 1, ..mine });
     analyst.io(Io { complete_ns: 10 * MS + 2, get_ns: 2, issue_ns: 2, bytes: 8192, ..mine });
     analyst.part(&part(vec![wait(0, 11, Some(data))], Some(11 * MS)));
-    let all = analyst.report(0, Losses::default()).all;
+    let all = analyst.report(0).all;
     check_sums(&all);
     // dd's were in the device half a millisecond each; ours of 8 KiB never less than 10.
     assert!(share_of(&all.causes, Cause::Others) < 0.01, "{all:?}");
@@ -181,20 +181,20 @@ fn a_sync_is_counted_as_far_as_it_has_come_and_never_twice() {
     let data = analyst.site(&DATA);
     analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, false);
     // Nothing has completed: whose the wait is, is not known yet.
-    assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, MS);
+    assert_eq!(analyst.report(0).all.wall_ns, MS);
     analyst.io(write(30, DUMP, 77));
     analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, false);
-    assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, 30 * MS);
+    assert_eq!(analyst.report(0).all.wall_ns, 30 * MS);
     analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, true);
-    assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, 40 * MS);
+    assert_eq!(analyst.report(0).all.wall_ns, 40 * MS);
     assert_eq!(analyst.still_waiting(), 1);
     analyst.next_interval();
     analyst.part(&part(vec![wait(1, 70, Some(data))], None));
     analyst.part(&part(vec![wait(80, 90, Some(data))], Some(100 * MS)));
-    let all = analyst.report(0, Losses::default()).all;
+    let all = analyst.report(0).all;
     check_sums(&all);
     assert_eq!((all.wall_ns, all.syncs, all.latency.max_ns), (60 * MS, 1, 100 * MS));
-    assert_eq!(analyst.whole(0, Losses::default()).all.wall_ns, 100 * MS);
+    assert_eq!(analyst.whole(0).all.wall_ns, 100 * MS);
     let cpu = all.phases.iter().find(|row| row.phase == Phase::Cpu).unwrap();
     assert!((cpu.share - 20.0 / 60.0).abs() < 1e-9, "{cpu:?}");
 }
@@ -210,7 +210,7 @@ fn short_waits_are_told_by_their_sample() {
         let waits = vec![Wait { start_ns, end_ns, runnable_ns: 0, site, by_chance: true }];
         analyst.part(&Part { start_ns, end_ns: Some(end_ns), waits, ..part(vec![], None) });
     }
-    let all = analyst.report(0, Losses::default()).all;
+    let all = analyst.report(0).all;
     check_sums(&all);
     let share = |phase| all.phases.iter().find(|row| row.phase == phase).map_or(0.0, |row| row.share);
     assert!(
@@ -239,7 +239,7 @@ fn short_syncs_stand_for_those_only_counted_and_unseen_time_is_unexplained() {
     analyst.skimmed(&[counted(15, 100), counted(5, 400)]);
     let share =
         |all: &Anatomy, phase| all.phases.iter().find(|row| row.phase == phase).map_or(0.0, |r| r.share);
-    let all = analyst.report(0, Losses::default()).all;
+    let all = analyst.report(0).all;
     check_sums(&all);
     assert_eq!((all.syncs, all.short, all.skimmed, all.wall_ns), (21, 21, 20, 3600 * us));
     assert!((share(&all, Phase::OwnData) - 1.2 / 3.6).abs() < 1e-9, "{all:?}");
@@ -251,7 +251,7 @@ fn short_syncs_stand_for_those_only_counted_and_unseen_time_is_unexplained() {
         Part { start_ns: MS, seen_from_ns: 3 * MS, ..part(vec![wait(2, 11, Some(data))], Some(11 * MS)) };
     analyst.next_interval();
     analyst.part(&late);
-    let all = analyst.report(0, Losses::default()).all;
+    let all = analyst.report(0).all;
     check_sums(&all);
     assert!((all.explained - 0.8).abs() < 1e-9, "{all:?}");
 }
@@ -274,7 +274,7 @@ fn a_stack_not_left_to_chance_stands_for_its_own_wait() {
     let mut second = vec![asleep(data, true, 0, 500), asleep(log, true, 500, 600)];
     second[1].site = None;
     analyst.part(&part(second, Some(600 * us)));
-    let all = analyst.report(0, Losses::default()).all;
+    let all = analyst.report(0).all;
     check_sums(&all);
     let share = |phase| all.phases.iter().find(|row| row.phase == phase).map_or(0.0, |row| row.share);
     assert!((share(Phase::OwnData) - 1500.0 / 1600.0).abs() < 1e-9, "{all:?}");
@@ -325,7 +325,7 @@ fn stacks_that_differ_further_out_are_two_places() {
         ])
     });
     analyst.part(&part(vec![wait(0, 6, Some(journal)), wait(6, 8, Some(read))], Some(8 * MS)));
-    let all = analyst.whole(8 * MS, Losses::default()).all;
+    let all = analyst.whole(8 * MS).all;
     let found: Vec<_> = all.phases.iter().map(|row| (row.phase, row.share)).collect();
     assert_eq!(found, [(Phase::Journal, 0.75), (Phase::Read, 0.25)]);
     assert_eq!(all.sites.iter().map(|site| site.phase).collect::<Vec<_>>(), [Phase::Journal, Phase::Read]);
@@ -337,7 +337,7 @@ fn every_process_has_its_anatomy_up_to_a_thousand() {
     for tgid in 1..=1100 {
         analyst.part(&Part { tid: tgid, tgid, ..part(Vec::new(), Some(MS)) });
     }
-    let report = analyst.whole(MS, Losses::default());
+    let report = analyst.whole(MS);
     let wall_ns: u64 = report.processes.iter().map(|anatomy| anatomy.wall_ns).sum();
     assert_eq!((report.processes.len(), wall_ns), (1025, report.all.wall_ns));
     assert_eq!(report.processes[0].process.as_ref().unwrap().comm, "all others");
@@ -379,7 +379,7 @@ fn syncs_go_by_the_name_of_the_process_and_slow_ones_say_the_thread() {
     let of_thread = |comm: &str| Part { comm: comm.to_string(), ..part(Vec::new(), Some(60 * MS)) };
     let comms = |analyst: &mut Analyst| {
         let slow = analyst.slow().remove(0);
-        let anatomy = analyst.report(MS, Losses::default()).processes.remove(0);
+        let anatomy = analyst.report(MS).processes.remove(0);
         let ledger = analyst.take_ledgers().remove(0);
         (ledger.process.comm, anatomy.process.unwrap().comm, slow.process.comm, slow.thread)
     };
@@ -411,7 +411,7 @@ fn names_are_told_anew_in_each_interval_of_ledgers() {
             None => _ = analyst.keep_name(5),
         }
         analyst.part(&part(Vec::new(), Some(MS)));
-        let anatomy = analyst.report(MS, Losses::default()).processes.remove(0);
+        let anatomy = analyst.report(MS).processes.remove(0);
         let process = anatomy.process.unwrap();
         (process.comm, process.cgroup)
     };
@@ -463,18 +463,51 @@ fn names_of(culprits: &[Culprit]) -> Vec<(&str, f64)> {
     culprits.iter().map(|culprit| (culprit.process.comm.as_str(), culprit.share)).collect()
 }
 
+/// Twelve seconds behind a flood, looked at each second: one sleep, not twelve.
+#[test]
+fn a_long_wait_is_one_however_often_it_is_looked_at() {
+    let mut analyst = analyst();
+    let site = analyst.site(&DATA);
+    for second in 1..=11 {
+        analyst.io(write(second * 1000 - 1, DUMP, 77));
+        analyst.under_way(&[part(vec![wait(0, second * 1000, Some(site))], None)], second * 1000 * MS, false);
+    }
+    analyst.part(&part(vec![wait(0, 12_000, Some(site))], Some(12_000 * MS)));
+    let all = analyst.report(0).all;
+    assert_eq!((all.sites[0].waits, all.wall_ns), (1.0, 12_000 * MS));
+    assert!((all.sites[0].share - 1.0).abs() < 1e-9, "{all:?}");
+}
+
+/// What is lost counts since the programs came; each interval tells its own, and the whole all.
+#[test]
+fn an_interval_tells_what_was_lost_in_it_alone() {
+    let mut analyst = analyst();
+    let lost = |ring_syncs| Losses { ring_syncs, ..Losses::default() };
+    let told = |analyst: &Analyst| (analyst.report(1).losses.ring_syncs, analyst.report(1).stacks);
+    analyst.lost(lost(12));
+    analyst.site(&DATA);
+    assert_eq!(told(&analyst), (12, 1));
+    analyst.next_interval();
+    assert_eq!(told(&analyst), (0, 0));
+    analyst.lost(lost(15));
+    analyst.site(&LOG);
+    assert_eq!((told(&analyst), analyst.whole(1).losses, analyst.whole(1).stacks), ((3, 1), lost(15), 2));
+    analyst.forget();
+    assert_eq!(told(&analyst), (0, 0));
+}
+
 /// A daemon that watches for weeks asks of each interval alone.
 #[test]
 fn what_is_forgotten_is_in_no_later_interval() {
     let mut analyst = analyst();
     for (bytes, name) in [([100, 0], "cp"), ([100, 50], "tar")] {
         beside_readers(&mut analyst, bytes);
-        let report = analyst.report(1, Losses::default());
+        let report = analyst.report(1);
         assert_eq!((report.all.syncs, names_of(&report.processes[0].culprits)[0].0), (1, name));
         assert_eq!(report.all.culprits.len(), 1, "{report:?}");
         analyst.forget();
     }
-    assert_eq!(analyst.whole(1, Losses::default()).all.syncs, 0);
+    assert_eq!(analyst.whole(1).all.syncs, 0);
 }
 
 #[test]
@@ -496,16 +529,55 @@ fn readers_of_an_interval_are_its_own_and_the_whole_has_all() {
     analyst.next_interval();
     beside_readers(&mut analyst, [1000, 3000]);
     // A slow sync counts as the interval does that it ended in.
-    for culprits in [&analyst.slow()[0].culprits, &analyst.report(1, Losses::default()).all.culprits] {
+    for culprits in [&analyst.slow()[0].culprits, &analyst.report(1).all.culprits] {
         assert_eq!((culprits.len(), names_of(culprits)[0].0), (1, "tar"));
     }
-    let whole = analyst.whole(1, Losses::default()).all;
+    let whole = analyst.whole(1).all;
     let (names, others) = (names_of(&whole.culprits), share_of(&whole.causes, Cause::Others));
     assert_eq!(names.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["tar", "cp"]);
     assert!(
         (names[0].1 - others * 0.75).abs() < 1e-9 && (names[1].1 - others * 0.25).abs() < 1e-9,
         "{names:?}"
     );
+}
+
+/// A dump reads from the disk that the sync waits for, and ten times as much is read from another on which there are syncs too.
+#[test]
+fn who_reads_from_another_disk_is_not_who_a_sync_waited_for() {
+    let mut analyst = analyst();
+    let other = DeviceNumber { major: 259, minor: 0 };
+    let volume = DeviceNumber { major: 253, minor: 0 };
+    let own = |device| Beneath { leaves: vec![device], has_copies: false };
+    analyst.lies_under(LOOP, own(LOOP));
+    analyst.lies_under(other, own(other));
+    analyst.lies_under(volume, own(LOOP));
+    let sender = |pid, comm: &str, device, bytes| Sender {
+        process: Process::new(Some(pid), comm),
+        device,
+        way: Way::Reads,
+        bytes,
+    };
+    // One reads a volume on the disk: the kernel tells its bios twice, of the volume and of the disk.
+    analyst.senders(&[
+        sender(8, "tar", other, 10_000),
+        sender(9, "mysqldump", LOOP, 1000),
+        sender(10, "cp", volume, 250),
+        sender(10, "cp", LOOP, 250),
+        sender(11, "md5sum", volume, 750),
+    ]);
+    let read = |device, ms| Io { device, flags: IoFlags(0), ..write(ms, DUMP, 0) };
+    (1..=16).for_each(|ms| analyst.io(read(LOOP, ms)));
+    analyst.part(&part(vec![wait(0, 16, None)], Some(16 * MS)));
+    let culprits = analyst.report(1).all.culprits;
+    let told: Vec<(&str, u64)> = culprits.iter().map(|of| (of.process.comm.as_str(), of.ios)).collect();
+    assert_eq!(told, [("mysqldump", 8), ("md5sum", 6), ("cp", 2)], "{culprits:?}");
+    // A sync of the other waits for that one's readers.
+    (21..=30).for_each(|ms| analyst.io(read(other, ms)));
+    let there = Part { device: Some(other), start_ns: 20 * MS, ..part(vec![wait(20, 30, None)], Some(30 * MS)) };
+    analyst.next_interval();
+    analyst.senders(&[sender(8, "tar", other, 20_000), sender(9, "mysqldump", LOOP, 2000)]);
+    analyst.part(&there);
+    assert_eq!(names_of(&analyst.report(1).all.culprits), [("tar", 1.0)]);
 }
 
 /// fstrim beside a direct writer, and beside the kernel threads of dm-crypt, whose writes are nobody's.
@@ -522,7 +594,7 @@ fn discards_and_copies_are_not_a_direct_writer_s() {
         analyst.senders(senders);
         analyst.io(Io { flags: IoFlags(flags), file: None, ..write(9, DUMP, 0) });
         analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
-        let culprits = analyst.report(1, Losses::default()).all.culprits;
+        let culprits = analyst.report(1).all.culprits;
         let all: f64 = culprits.iter().map(|culprit| culprit.share).sum();
         let percent = |share: f64| (100.0 * share / all).round();
         let each = culprits.into_iter();

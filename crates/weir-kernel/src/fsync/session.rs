@@ -210,6 +210,7 @@ impl<'a> FsyncSession<'a> {
         self.look(analyst, now_ns, last);
         let skimmed = self.skimmed(analyst);
         analyst.skimmed(&skimmed);
+        analyst.lost(self.losses());
         analyst.stalls(self.stalls());
         analyst.senders(&self.senders());
         for (tgid, of_thread) in analyst.nameless_senders() {
@@ -247,7 +248,7 @@ impl<'a> FsyncSession<'a> {
     }
 
     /// What was not seen since the start.
-    pub fn losses(&self) -> Losses {
+    fn losses(&self) -> Losses {
         let Some(data) = self.skeleton.maps.bss_data.as_deref() else { return Losses::default() };
         let [tasks, syncs, ios, stacks, stalls, ring_syncs] = data.lost;
         Losses { tasks, syncs: syncs + self.inbox.borrow().foreign, ios, stacks, stalls, ring_syncs }

@@ -157,13 +157,13 @@ impl Watch<'_> {
             }
             view.slow(self.analyst.slow())?;
             if interval_over || (over && interval.is_some()) {
-                let report = self.analyst.report(nanos(since.elapsed()), self.session.losses());
+                let report = self.analyst.report(nanos(since.elapsed()));
                 self.tell(view, false, &report)?;
                 self.analyst.next_interval();
                 since = now;
             }
             if over {
-                let report = self.analyst.whole(nanos(self.begun.elapsed()), self.session.losses());
+                let report = self.analyst.whole(nanos(self.begun.elapsed()));
                 self.tell(view, true, &report)?;
                 return Ok(report);
             }

@@ -233,10 +233,10 @@ impl<'a> Programs<'a> {
             seen.stages = interval::stages(span, &fresh, &name_of);
             seen.stage_sums = interval::stage_sums(&fresh, &name_of);
         }
-        if let Some((session, analyst)) = &mut self.syncs {
+        if let Some((_, analyst)) = &mut self.syncs {
             // Pauses of writers are not kept, and syncs through io_uring are no loss of the programs'.
-            let losses = session.losses();
-            let lost = losses.tasks + losses.syncs + losses.ios + analyst.forgotten();
+            let losses = analyst.losses();
+            let lost = losses.tasks + losses.syncs + losses.ios;
             if lost > self.lost_syncs {
                 seen.events.push(lost_event(span, "syncs, or parts of them", lost - self.lost_syncs));
             }

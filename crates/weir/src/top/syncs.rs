@@ -18,7 +18,6 @@ pub struct Watched<'a> {
     session: FsyncSession<'a>,
     analyst: Analyst,
     since: Instant,
-    lost: u64,
 }
 
 /// An interval.
@@ -39,7 +38,7 @@ impl<'a> Watched<'a> {
         let options = Options { stack_every_ns: STACK_EVERY_NS, ..Options::default() };
         let session = FsyncSession::start(storage, &options)?;
         let sampling = Sampling { stack_every_ns: STACK_EVERY_NS, slow_ns: Some(slow.0) };
-        Ok(Watched { session, analyst: Analyst::new(sampling), since: Instant::now(), lost: 0 })
+        Ok(Watched { session, analyst: Analyst::new(sampling), since: Instant::now() })
     }
 
     /// Sentences: what is not known here.
@@ -58,12 +57,9 @@ impl<'a> Watched<'a> {
         self.session.tick(&mut self.analyst, false)?;
         let elapsed = self.since.elapsed();
         self.since = Instant::now();
-        let losses = self.session.losses();
-        let report = self.analyst.report(elapsed.as_nanos() as u64, losses);
+        let report = self.analyst.report(elapsed.as_nanos() as u64);
         let slow = self.analyst.slow();
         self.analyst.forget();
-        let lost = losses.sum().saturating_sub(self.lost);
-        self.lost = losses.sum();
         Ok(Followed {
             all: Syncs {
                 per_second: report.all.syncs as f64 / elapsed.as_secs_f64().max(1e-9),
@@ -72,7 +68,7 @@ impl<'a> Watched<'a> {
             },
             processes: report.processes,
             slow,
-            lost,
+            lost: report.losses.sum(),
         })
     }
 }
