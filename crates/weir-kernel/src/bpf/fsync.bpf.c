@@ -86,6 +86,8 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 		return 0;
 	if (call == MSYNC)
 		file = mapped_file(argument(regs, 0));
+	if (file)
+		file = stored_file(file);
 	s = state_of((u32)both);
 	if (!s)
 		return 0;

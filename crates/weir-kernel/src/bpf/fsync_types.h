@@ -68,11 +68,21 @@ struct address_space___sync {
 	struct inode___sync *host;
 };
 
+struct dentry___sync {
+	struct inode___sync *d_inode;
+};
+
+struct path___sync {
+	struct dentry___sync *dentry;
+};
+
 struct file___sync {
 	unsigned int f_flags;
 	unsigned int f_mode;
 	struct address_space___sync *f_mapping;
 	struct inode___sync *f_inode;
+	struct path___sync f_path;
+	void *private_data;
 };
 
 struct fdtable___sync {

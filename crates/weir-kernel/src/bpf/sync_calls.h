@@ -20,6 +20,9 @@ enum { PF_KTHREAD_BIT = 0x00200000 };
 enum { FMODE_PATH_BIT = 0x4000 };
 enum { S_IFMT_BITS = 0170000, S_IFBLK_BIT = 0060000, S_IFREG_BIT = 0100000 };
 
+/* uapi's magic.h. */
+enum { OVERLAYFS_MAGIC = 0x794c7630 };
+
 /* What a call is, by its number; 0 for those that do not count. */
 const volatile u8 calls[CALLS];
 /* Whose calls; 0 is everybody's. */
@@ -43,6 +46,34 @@ static __always_inline struct file___sync *file_of(u64 fd)
 	open = TASK_READ(table, fd);
 	bpf_probe_read_kernel(&file, sizeof(file), open + fd);
 	return file;
+}
+
+/*
+ * Whether this is the file of a layer under `above`: its entry is of its own inode or, until 6.7, that of the file above. Memory that is
+ * no file's has neither.
+ */
+static __always_inline bool is_beneath(struct file___sync *it, struct file___sync *above)
+{
+	struct inode___sync *inode = BPF_CORE_READ(it, f_inode);
+	struct dentry___sync *entry = BPF_CORE_READ(it, f_path.dentry);
+
+	return inode && entry && (entry == BPF_CORE_READ(above, f_path.dentry) || BPF_CORE_READ(entry, d_inode) == inode);
+}
+
+/*
+ * The file that holds the data: of one on overlayfs, as containers have, that of a layer. private_data is that file's address; since 6.13 it
+ * is stored there.
+ */
+static __always_inline struct file___sync *stored_file(struct file___sync *file)
+{
+	struct file___sync *beneath;
+
+	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) != OVERLAYFS_MAGIC)
+		return file;
+	beneath = BPF_CORE_READ(file, private_data);
+	if (!is_beneath(beneath, file) && bpf_probe_read_kernel(&beneath, sizeof(beneath), beneath))
+		return file;
+	return is_beneath(beneath, file) ? beneath : file;
 }
 
 /* A pipe lies on a file system, too, and a write to it is under way for as long as nobody reads. */

@@ -208,6 +208,7 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 		file = mapped_file(argument(regs, 0));
 	if (!file)
 		return 0;
+	file = stored_file(file);
 	device = device_of(file);
 	if (!device)
 		return 0;
@@ -369,6 +370,8 @@ int BPF_PROG(on_exit_ring, void *context, struct io_kiocb___sync *operation)
 		return 0;
 	ns = bpf_ktime_get_ns() - flight->start_ns;
 	file = BPF_CORE_READ(operation, file);
+	if (file)
+		file = stored_file(file);
 	device = file ? device_of(file) : 0;
 	/* The kernel's own threads end what a process has left behind. */
 	if (device && bpf_get_current_pid_tgid() >> 32 == flight->tgid) {
