@@ -15,6 +15,7 @@ pub struct Stream {
     mode: TestMode,
     /// Events left; `None`: no limit.
     left: Option<u64>,
+    batch: usize,
     random: Random,
     /// Where the next sequential request starts: file and offset.
     cursor: (u32, u64),
@@ -44,6 +45,7 @@ impl Stream {
             fileio: settings.fileio.clone(),
             mode: settings.fileio.test_mode.unwrap_or(TestMode::RandomRead),
             left: (events > 0).then_some(events),
+            batch: batch_of(settings),
             random: Random::new(seed),
             cursor: (0, 0),
             requests: 0,
@@ -139,9 +141,22 @@ impl OpSource for Stream {
     }
 
     fn batch(&self) -> usize {
-        let ordered = self.mode.is_sequential() || self.mode == TestMode::RandomMixed;
-        let syncs = self.fileio.fsync.frequency > 0 && !self.mode.reads_only();
-        if ordered || syncs || self.arrivals_ns.is_some() { 1 } else { BATCH }
+        self.batch
+    }
+}
+
+/// How many operations a thread may take at once. Where their number is limited, no thread may take a notable share of its part.
+fn batch_of(settings: &Settings) -> usize {
+    let (general, fileio) = (&settings.general, &settings.fileio);
+    let mode = fileio.test_mode.unwrap_or(TestMode::RandomRead);
+    let ordered = mode.is_sequential() || mode == TestMode::RandomMixed;
+    let syncs = fileio.fsync.frequency > 0 && !mode.reads_only();
+    if ordered || syncs || general.rate > 0 {
+        return 1;
+    }
+    match general.events / (64 * u64::from(general.threads)) {
+        _ if general.events == 0 => BATCH,
+        share => share.clamp(1, BATCH as u64) as usize,
     }
 }
 
@@ -243,6 +258,22 @@ mod tests {
         }
         let distinct: std::collections::BTreeSet<&String> = some.iter().collect();
         assert!(distinct.len() > 250, "{} of 256 blocks", distinct.len());
+    }
+
+    /// Of 64 threads all must have something to do.
+    #[test]
+    fn a_thread_takes_no_notable_share_of_few_events() {
+        let batch = |options: &str| {
+            let words = format!("{options} --file-test-mode=rndrd fileio run");
+            let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
+            let mut kept = Kept::default();
+            let request = parse(&words, &|_| Err(String::new()), &mut Log::new(&mut kept));
+            let Ok(Request::Run(settings)) = request else { panic!("{options}: {}", kept.out) };
+            Stream::new(&settings, 1).batch()
+        };
+        assert_eq!(["--events=1000 --threads=64", "--events=10000 --threads=128"].map(batch), [1, 1]);
+        assert_eq!(["--events=1000000 --threads=4", "--events=0 --threads=64"].map(batch), [BATCH, BATCH]);
+        assert_eq!(batch("--events=0 --threads=4 --rate=100"), 1);
     }
 
     #[test]

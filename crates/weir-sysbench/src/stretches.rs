@@ -92,7 +92,8 @@ impl<C: Tally> Stretches<C> {
         // Ticks lie on whole seconds, give or take the time it takes to wake up.
         let second = (at_ns.max(0) as u64 + 500_000_000) / 1_000_000_000;
         let line = self.next_line_s > 0 && second >= self.next_line_s;
-        if line {
+        // Lines that were missed, as the process was stopped, are not made up for.
+        while line && self.next_line_s <= second {
             self.next_line_s += self.interval_s;
         }
         let checkpoints = self.checkpoints_left.iter().take_while(|due| u64::from(**due) <= second).count();
@@ -169,6 +170,13 @@ mod tests {
         let mut late = stretches("--report-checkpoints=1,2 --report-interval=1");
         assert_eq!(late.add(&Events(1), 2_100_000_000, 2_100_000_000), Due { line: true, checkpoints: 2 });
         assert_eq!(late.add(&Events(1), 2_400_000_000, 300_000_000), Due { line: false, checkpoints: 0 });
+        // One that was stopped for a while goes on where its lines were due anyway.
+        let mut stopped = stretches("--report-interval=10");
+        let mut tick = |second: i64, len_s: u64| {
+            stopped.add(&Events(1), second * 1_000_000_000, len_s * 1_000_000_000).line
+        };
+        let ticks = [(10, 10), (47, 37), (48, 1), (49, 1), (50, 1), (51, 1)];
+        assert_eq!(ticks.map(|(at, len)| tick(at, len)), [true, true, false, false, true, false]);
     }
 
     #[test]
