@@ -10,7 +10,7 @@ use weir_core::result::Record;
 use weir_core::result::comparison::{self, Comparison, Figures};
 use weir_core::result::difference::{self, Difference};
 use weir_core::result::record::Note;
-use weir_core::result::series::Series;
+use weir_core::result::series::{self, Series};
 
 /// Kinds that are compared. Each further one would widen the intervals of all (Holm), and a transaction holds its
 /// statements.
@@ -85,7 +85,7 @@ fn warnings(a: &OltpRecord, b: &OltpRecord, workload: &[Difference]) -> Vec<Note
         let text = "the requested rate set the throughput; compare the latencies";
         warn("open-loop", text.to_string());
     }
-    if [a, b].iter().any(|raw| raw.intervals.len() < weir_core::stats::bootstrap::UNITS_MIN) {
+    if [a, b].iter().any(|raw| series::whole(&raw.intervals).len() < weir_core::stats::bootstrap::UNITS_MIN) {
         warn("few-intervals", comparison::FEW_INTERVALS.to_string());
     }
     warnings

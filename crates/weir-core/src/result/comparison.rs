@@ -11,7 +11,7 @@ use crate::result::derive::derive;
 use crate::result::difference::{self, Difference};
 use crate::result::record::{Class, JobRecord, Note, Record};
 use crate::result::run_result::{ClassResult, JobResult};
-use crate::result::series::Series;
+use crate::result::series::{self, Series};
 use crate::stats::bca::Estimate;
 use crate::stats::bootstrap::{self, RatioInterval, Side};
 use crate::stats::{Quantile, holm};
@@ -376,7 +376,9 @@ fn warnings(a: &Record, b: &Record, paired: usize, workload: &[Difference]) -> V
     if a.jobs.iter().chain(&b.jobs).any(|job| job.job.is_open_loop()) {
         warn("open-loop", "the requested rate set the throughput; compare the latencies");
     }
-    let few = |record: &Record| record.jobs.iter().any(|job| job.intervals.len() < bootstrap::UNITS_MIN);
+    let few = |record: &Record| {
+        record.jobs.iter().any(|job| series::whole(&job.intervals).len() < bootstrap::UNITS_MIN)
+    };
     if few(a) || few(b) {
         warn("few-intervals", FEW_INTERVALS);
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::result::record::{Class, Interval, IntervalClass, JobRecord};
 use crate::stats::pool::Pool;
 
-/// Intervals shorter than this share of the longest are left out: the stub at the end of a run.
+/// Intervals shorter than this share of the median are left out: the stub at the end of a run. (One may be long: a tick that came late.)
 const STUB: f64 = 0.5;
 
 /// One class of a job, interval by interval. The intervals in which nothing finished are there too, as zeros.
@@ -31,9 +31,7 @@ impl Series {
 
     /// The series of one class or kind in a run's intervals.
     pub fn of_intervals<K: Ord>(intervals: &[Interval<K>], class: K) -> Series {
-        let longest = intervals.iter().map(|i| i.len_ns).max().unwrap_or(0);
-        let whole: Vec<&Interval<K>> =
-            intervals.iter().filter(|i| i.len_ns as f64 >= longest as f64 * STUB && i.len_ns > 0).collect();
+        let whole = whole(intervals);
         let nothing = IntervalClass::default();
         let cells: Vec<&IntervalClass> =
             whole.iter().map(|i| i.classes.get(&class).unwrap_or(&nothing)).collect();
@@ -91,7 +89,40 @@ impl Series {
     }
 }
 
+/// The intervals of a series: those that are no stub.
+pub fn whole<K>(intervals: &[Interval<K>]) -> Vec<&Interval<K>> {
+    let mut lengths: Vec<u64> = intervals.iter().map(|i| i.len_ns).collect();
+    lengths.sort_unstable();
+    let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0) as f64;
+    intervals.iter().filter(|i| i.len_ns as f64 >= median * STUB && i.len_ns > 0).collect()
+}
+
 /// A count over a time as a rate; 0 for no time.
 pub fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that was stopped for a moment: its tick came late, and all seconds count as before.
+    #[test]
+    fn a_long_interval_makes_no_other_a_stub() {
+        let interval = |len_ms: u64| Interval {
+            start_ns: 0,
+            len_ns: len_ms * 1_000_000,
+            classes: [(0, IntervalClass { count: len_ms, ..IntervalClass::default() })].into(),
+            oldest_ns: 0,
+            in_flight: 0,
+        };
+        let series = |lengths: &[u64]| {
+            let intervals: Vec<Interval<u8>> = lengths.iter().map(|len_ms| interval(*len_ms)).collect();
+            Series::of_intervals(&intervals, 0).count
+        };
+        let late = [999, 1001, 2003, 1000, 998, 35_000, 1000];
+        assert_eq!(series(&late), late);
+        assert_eq!(series(&[1000, 1000, 1000, 400]), [1000, 1000, 1000]);
+        assert_eq!((series(&[300]), series(&[])), (vec![300], vec![]));
+    }
 }
