@@ -146,7 +146,7 @@ pub fn judge(found: &mut VerifyRecord, block: &[u8], expected: &Expected) {
     match finding {
         // Where a completed write left nothing of itself, an older content is what came back.
         Finding::Stale { .. } | Finding::Unwritten => found.stale += 1,
-        Finding::Torn { .. } => found.torn += 1,
+        Finding::Torn { .. } | Finding::Earlier => found.torn += 1,
         Finding::Misplaced { .. } => found.misplaced += 1,
     }
     if found.examples.len() < EXAMPLES_MAX {
