@@ -296,6 +296,11 @@ fn durability(job: &Job) -> Result<(), SpecError> {
         "with mmap use the sync mode fsync or fdatasync (both are msync there)",
     )?;
     fail_if(
+        syncs && job.sync.mode == SyncMode::SyncFileRange && job.engine == EngineKind::Mmap,
+        || "a mapping has no sync_file_range, and msync without waiting writes nothing".into(),
+        "with mmap use the sync mode fsync or fdatasync (both are msync there)",
+    )?;
+    fail_if(
         job.open_sync != OpenSync::None && job.engine == EngineKind::Mmap,
         || "O_SYNC and O_DSYNC have no effect on a mapping".into(),
         "with mmap use a sync policy: it calls msync",

@@ -12,7 +12,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
 use weir_core::result::record::EngineRecord;
-use weir_core::workload::spec::SyncMode;
 
 use super::{Action, Done, Engine, Setup, Step, Wait, result_of};
 use crate::IoError;
@@ -196,12 +195,10 @@ fn pass_on(
 impl Engine for Mmap {
     fn push(&mut self, step: &Step) {
         let result = match step.action {
-            Action::Sync(mode) => {
+            Action::Sync(_) => {
                 let mapping = &self.mappings[step.file as usize];
-                // A mapping has no sync_file_range; MS_ASYNC is the nearest that promises as little.
-                let flags = if mode == SyncMode::SyncFileRange { libc::MS_ASYNC } else { libc::MS_SYNC };
                 // SAFETY: base and length are those of a live mapping.
-                result_of(unsafe { libc::msync(mapping.base.cast(), mapping.bytes, flags) } as isize)
+                result_of(unsafe { libc::msync(mapping.base.cast(), mapping.bytes, libc::MS_SYNC) } as isize)
             }
             _ => self.carry_out(step),
         };

@@ -67,6 +67,7 @@ fn impossible_combinations_are_refused() {
             "no effect on a job that only reads",
         ),
         (Job { sync: sync(SyncMode::RwfDsync), ..mmap() }, "RWF_DSYNC is a flag of a write call"),
+        (Job { sync: sync(SyncMode::SyncFileRange), ..mmap() }, "a mapping has no sync_file_range"),
         (Job { open_sync: OpenSync::Dsync, ..mmap() }, "no effect on a mapping"),
         (
             Job { verify: true, block: BlockSize::Split(vec![(Bytes(4096), 1.0)]), ..writer() },
