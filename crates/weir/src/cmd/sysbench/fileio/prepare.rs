@@ -34,7 +34,8 @@ pub fn prepare(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Ou
     refuse_flags(fileio.flags, log)?;
     check_sealable(settings, log)?;
     let started = Instant::now();
-    let mut writer = BlockWriter::new(fileio.block_size as usize, settings.general.validate);
+    let writer = BlockWriter::new(fileio.block_size as usize, settings.general.validate);
+    let mut writer = writer.map_err(|error| log.fatal(errno::with_number("Can't get random bytes", &error)))?;
     let mut made = Vec::new();
     for index in 0..fileio.files {
         let end = one_file(fileio, index, &mut writer, &mut made, log, stop);
@@ -128,18 +129,21 @@ struct BlockWriter {
     block: usize,
     /// Bytes written so far.
     written: u64,
+    /// Of the last block; every other prepare, and every run, begins elsewhere.
+    unique: u64,
 }
 
 impl BlockWriter {
-    fn new(block: usize, sealed: bool) -> BlockWriter {
+    fn new(block: usize, sealed: bool) -> io::Result<BlockWriter> {
+        let own = weir_fs::random()?;
         let mut memory = vec![0; block + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         data::prepare(
             &mut memory[start..start + block],
             Data::Random,
-            &mut Rng::new(block as u64, 0x7072_6570),
+            &mut Rng::new(own, 0x7072_6570),
         );
-        BlockWriter { sealed_as: sealed.then(run_id), memory, start, block, written: 0 }
+        Ok(BlockWriter { sealed_as: sealed.then(run_id), memory, start, block, written: 0, unique: own })
     }
 
     /// Writes from the start of a range of a file until at least its end. `Some`: a signal asked to stop.
@@ -156,7 +160,8 @@ impl BlockWriter {
                 return Ok(Some(signal));
             }
             let block = &mut self.memory[self.start..self.start + self.block];
-            data::refresh(block, Data::Random, self.written);
+            self.unique = self.unique.wrapping_add(1);
+            data::refresh(block, Data::Random, self.unique);
             if let Some(run_id) = self.sealed_as {
                 verify::seal(block, BlockId { run_id, file: index, offset: at }, 1);
             }
