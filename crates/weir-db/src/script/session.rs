@@ -395,11 +395,11 @@ impl ScriptSession {
         let reconnects = self.shared.reconnects && error.is_lost();
         let is_ignored =
             if is_postgres { error.is_retryable() } else { self.shared.ignored.holds(fault.number) };
-        if reconnects {
-            fault.number = BROKE;
-        }
         if reconnects || is_ignored {
-            let is_lost = reconnects || LOST.contains(&fault.number);
+            let is_lost = error.is_lost() || LOST.contains(&fault.number);
+            if error.is_lost() {
+                fault.number = BROKE;
+            }
             // PostgreSQL would refuse every statement of the next attempt. In MySQL a lock wait that ran out rolls back its
             // statement alone: the next BEGIN would commit the rest.
             if !is_lost && (is_postgres || fault.number != 1213) {

@@ -315,6 +315,22 @@ fn every_lost_connection_is_made_again_in_runs_that_reconnect() {
     }
 }
 
+/// Its number is none of those that a script's connection is lost with, and the runner counts a connection for it.
+#[test]
+fn a_server_that_announces_the_end_of_a_connection_has_it_made_again() {
+    for number in [1053, 1927, 4031] {
+        let mut bench = Bench::new(Dialect::MySql, "oltp_point_select", "");
+        Arc::get_mut(&mut bench.shared).unwrap().ignored = Ignored::All;
+        let mut thread = bench.thread();
+        bench.heard();
+        let bench = bench.fails(&[("SELECT", number, "HY000")]);
+        // Scripts know by this number that their statements are gone.
+        assert_eq!(done(&mut thread), [2013]);
+        assert_eq!(bench.heard().iter().filter(|s| *s == "ROLLBACK").count(), 0);
+        assert_eq!(thread.state().session().borrow().reconnects, 1);
+    }
+}
+
 #[test]
 fn errors_name_the_line_and_the_server_s_words() {
     let script = "function thread_init()\n  con = sysbench.sql.driver():connect()\nend\nfunction event()\n  \
