@@ -65,7 +65,7 @@ pub struct Law {
     vain: Option<Vain>,
     /// A comparison under way.
     trial: Option<Trial>,
-    /// Since when syncs lose at the least bound, and whether that was told.
+    /// Since when syncs lose and no lower limit serves, and whether that was told.
     least_ns: Option<u64>,
     is_not_enough: bool,
     /// Since when they keep their rate though that was told, and how often it was told.
@@ -155,6 +155,11 @@ impl Law {
             }
             _ => self.end(seen).or_else(|| self.hold(seen)),
         }
+    }
+
+    /// Whether groups are at work, whose writes come in lumps.
+    fn are_at_work(&self, seen: &Seen<'_>) -> bool {
+        seen.at_ns < self.wrote_ns + JUDGED_NS
     }
 
     /// Whether the device has more to write than it takes. A paced group waits for io.max, unless the device takes far less.
@@ -265,6 +270,10 @@ impl Law {
             (State::Bounded { time_ns }, Kept::Good(share)) => {
                 (self.kept_bounded, self.least_ns) = (Some(share), None);
                 self.raise_budget(seen, time_ns)
+            }
+            // One that has no pace is not slower for a lower one of the others.
+            (State::Paced { .. }, Kept::Bad(_)) if !seen.can_pace && self.are_at_work(seen) => {
+                self.notice_not_enough(seen.at_ns)
             }
             (State::Paced { pace }, Kept::Bad(share)) => self.cut_pace(seen, pace, share),
             (State::Paced { pace }, Kept::Good(share)) => self.raise_pace(seen, pace, share, true),

@@ -82,7 +82,7 @@ pub struct Seen<'a> {
     pub is_direct: bool,
     /// The cgroups that may be held; none where no bulk writer is in one.
     pub groups: &'a [Group],
-    /// All of them have io.max.
+    /// All of them that write have io.max.
     pub can_pace: bool,
 }
 
@@ -150,7 +150,7 @@ pub enum Transition {
     OtherStall,
     /// It writes pages that count for others: they had them in memory before.
     Escapes,
-    /// Least bounds are not enough: the other limits hold as well from now on.
+    /// Least bounds are not enough, or one that cannot be paced writes: the other limits hold as well from now on.
     NotEnough,
     /// Syncs keep their rate: the other limits no longer hold.
     Enough,
@@ -209,7 +209,7 @@ impl Transition {
             Transition::WorkingSet => "the group needs pages again that it gave back",
             Transition::OtherStall => "the group waits for I/O and writes nothing",
             Transition::Escapes => "the group writes pages that count for others",
-            Transition::NotEnough => "syncs lose at the least bound: the other limits hold as well",
+            Transition::NotEnough => "syncs lose, and no lower limit of cgroups helps: the other limits hold as well",
             Transition::Enough => "syncs keep their rate: the other limits are not needed",
             Transition::Again => "ten minutes are over",
         }
@@ -234,9 +234,10 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// An equal part for each of so many groups.
-    pub fn part(self, groups: usize) -> Wish {
-        let of = |bytes: u64| bytes / groups.max(1) as u64;
-        Wish { budget_bytes: self.budget_bytes.map(of), pace: self.pace.map(of), ..self }
+    /// An equal part for each of so many groups, of which so many can be paced.
+    pub fn part(self, groups: usize, paced: usize) -> Wish {
+        let of = |bytes: u64, groups: usize| bytes / groups.max(1) as u64;
+        let budget_bytes = self.budget_bytes.map(|bytes| of(bytes, groups));
+        Wish { budget_bytes, pace: self.pace.map(|pace| of(pace, paced)), ..self }
     }
 }

@@ -226,6 +226,23 @@ fn without_io_max_dirty_pages_are_bounded_further() {
     assert!(time_ns < 80_000_000 && !plant.said.contains(&Transition::Pace), "{:?}", plant.said);
 }
 
+/// As where a user's copy joins a paced backup, and the user's manager has no io controller.
+#[test]
+fn one_that_cannot_be_paced_costs_the_others_nothing_and_the_other_limits_join() {
+    let mut plant = Plant::new(40.0, 4.0, xfs_1);
+    plant.run(30);
+    let before = plant.said.len();
+    (plant.can_pace, plant.answer) = (false, |_, _, _| 0.5);
+    plant.run(15);
+    assert!(matches!(plant.law.state(), State::Paced { .. }) && plant.law.is_not_enough());
+    let others = [Transition::Raise, Transition::NotEnough];
+    assert!(plant.said[before..].iter().all(|said| others.contains(said)), "{:?}", plant.said);
+    // Alone again, it is judged by what syncs lose.
+    plant.can_pace = true;
+    plant.run(1);
+    assert_eq!(plant.said.last(), Some(&Transition::Cut), "{:?}", plant.said);
+}
+
 #[test]
 fn a_device_that_becomes_slower_or_faster_is_followed() {
     let mut plant = Plant::new(200.0, 10.0, queue);

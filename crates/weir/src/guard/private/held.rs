@@ -102,7 +102,7 @@ impl Held {
     }
 
     /// Whether its writes can be paced.
-    fn has_pace(&self) -> bool {
+    pub fn has_pace(&self) -> bool {
         matches!(self.actuator, Actuator::Private { pace: Some(_), .. })
     }
 }
@@ -345,12 +345,13 @@ impl Groups {
     /// Asks for the limits that a wish comes to.
     pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64, now_ns: u64) {
         self.pace = wish.pace;
-        let part = wish.part(self.held.iter().filter(|held| held.writes(now_ns)).count());
+        let writing = || self.held.iter().filter(|held| held.writes(now_ns));
+        let part = wish.part(writing().count(), writing().filter(|held| held.has_pace()).count());
         for (held, group) in self.held.iter_mut().zip(seen) {
             let needed =
                 part.budget_bytes.map(|budget| needed(&group.memory, budget, dirty_share) + part.room_bytes);
             let high = needed.map(|needed| followed(held.limits.high, needed, None));
-            held.limits = Limits { high, pace: part.pace };
+            held.limits = Limits { high, pace: part.pace.filter(|_| held.has_pace()) };
             held.pair.set(held.limits);
         }
     }

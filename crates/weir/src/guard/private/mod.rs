@@ -12,7 +12,7 @@ use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transitio
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
 
-use self::held::{Groups, Rules};
+use self::held::{Groups, Held, Rules};
 use super::exempt::Exempt;
 use super::sampler::{Seen, Time};
 use super::writers::Writers;
@@ -287,20 +287,31 @@ impl Device {
         format!("limits of bulk writers' cgroups are at the baseline ({transition}): {why}")
     }
 
-    /// What they may have, in words.
+    /// What they may have together, in words.
     fn standing(&self, shadow: bool) -> String {
-        let paths: Vec<&str> = self.groups.held.iter().map(|held| held.group.path()).collect();
-        let wish = self.law.wish();
-        let budget = wish.budget_bytes.map(|bytes| format!("{} dirty", limit(Bytes(bytes))));
+        let (held, wish) = (&self.groups.held, self.law.wish());
+        let paced = || held.iter().filter(|held| held.has_pace());
         let pace = wish.pace.map(|pace| megabytes_per_second(pace as f64));
+        let (pace, of_some) = match paced().count() {
+            0 => (None, None),
+            all if all == held.len() => (pace, None),
+            _ => (None, pace),
+        };
+        let budget = wish.budget_bytes.map(|bytes| format!("{} dirty", limit(Bytes(bytes))));
         let what: Vec<String> = pace.into_iter().chain(budget).collect();
-        let high = self.groups.held.iter().filter_map(|held| held.limits.high).max();
+        let of_some = of_some.map(|pace| format!(", {} to {pace}", paths(paced()))).unwrap_or_default();
+        let high = held.iter().filter_map(|held| held.limits.high).max();
         let high = high.map(|bytes| format!(" (memory.high {})", limit(Bytes(bytes)))).unwrap_or_default();
         let verb = match (shadow, self.law.state()) {
             (true, _) => "would be held to",
             (false, State::Loose) => "may have, while syncs pause,",
+            _ if held.len() > 1 => "are held to",
             _ => "is held to",
         };
-        format!("{} {verb} {}{high}", paths.join(" and "), what.join(" and "))
+        format!("{} {verb} {}{high}{of_some}", paths(held.iter()), what.join(" and "))
     }
+}
+
+fn paths<'a>(held: impl Iterator<Item = &'a Held>) -> String {
+    held.map(|held| held.group.path()).collect::<Vec<_>>().join(" and ")
 }

@@ -70,6 +70,7 @@ struct Stage {
     now_ns: u64,
     are_not_all: bool,
     need: Need,
+    kept: Kept,
     /// Of dd, a sample.
     bytes: u64,
     /// What others write in a sample.
@@ -109,6 +110,7 @@ impl Stage {
             now_ns: 0,
             are_not_all: false,
             need,
+            kept: Kept::Unknown,
             bytes: 20 * MB,
             others,
             unnamed: 0,
@@ -209,7 +211,7 @@ impl Stage {
                 flow: DeviceFlow { written_bytes: 20 * MB, ..DeviceFlow::default() },
             };
             let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
-            let judged = Judged { kept: Kept::Unknown, need: self.need, oldest_ns: 0 };
+            let judged = Judged { kept: self.kept, need: self.need, oldest_ns: 0 };
             self.writers.push(&seen, time);
             let exempt = || Exempt { processes: [DATABASE].into(), are_not_all: self.are_not_all };
             for minor in 0..devices {
@@ -568,6 +570,32 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
     fs::remove_dir_all(stage.folder.path().join("proc/5")).unwrap();
     stage.sample(1);
     assert!(stage.privates.covers(0), "it was in the held cgroup");
+}
+
+/// As a user's, whose manager has no io controller, beside a backup.
+#[test]
+fn only_those_that_can_be_paced_have_a_part_of_the_pace() {
+    let mut stage = Stage::new(&[]);
+    stage.kept = Kept::Bad(0.5);
+    stage.sample(2);
+    let limits = |stage: &Stage, path: &str| {
+        let held = &stage.privates.devices[0].groups.held;
+        held.iter().find(|held| held.group.path() == path).map(|held| held.limits)
+    };
+    let alone = limits(&stage, "/backup.service").unwrap().pace;
+    assert!(alone.is_some(), "{:?}", stage.privates.remarks(0));
+    stage.put(5, "cp", "user.service");
+    for file in ["io.max", "io.stat"] {
+        fs::remove_file(stage.folder.path().join(format!("sys/fs/cgroup/user.service/{file}"))).unwrap();
+    }
+    (stage.kept, stage.others) = (Kept::Close(0.93), vec![(5, 20 * MB)]);
+    stage.sample(1);
+    assert_eq!(limits(&stage, "/backup.service").unwrap().pace, alone);
+    assert_eq!(limits(&stage, "/user.service").unwrap().pace, None);
+    let standing = stage.privates.remarks(0).remove(0);
+    assert!(standing.starts_with("/backup.service and /user.service are held to "), "{standing}");
+    assert!(standing.contains(" dirty (memory.high "), "{standing}");
+    assert!(standing.contains("), /backup.service to ") && standing.ends_with(" MB/s"), "{standing}");
 }
 
 /// Another account could leave any number of cgroups behind that wrote once.
