@@ -213,7 +213,8 @@ impl Law {
         let over = match seen {
             _ if seen.silent_ns >= SILENT_NS => Transition::Silent,
             _ if seen.need == Need::Nobody => Transition::Unneeded,
-            _ if seen.groups.is_empty() || seen.at_ns - self.wrote_ns >= IDLE_NS => Transition::Ended,
+            _ if seen.at_ns - self.wrote_ns >= IDLE_NS => Transition::Ended,
+            _ if seen.groups.is_empty() => Transition::Gone,
             _ => return None,
         };
         self.let_go();

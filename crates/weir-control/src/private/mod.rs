@@ -136,6 +136,8 @@ pub enum Transition {
     Tighten,
     /// Bulk writers have written nothing in bulk for a while.
     Ended,
+    /// None of their cgroups is held any more: it is gone, or was let go of.
+    Gone,
     /// Nobody has synced for minutes.
     Unneeded,
     /// The sensor is silent.
@@ -173,6 +175,7 @@ impl Transition {
             Transition::Loosen => "loosen",
             Transition::Tighten => "tighten",
             Transition::Ended => "ended",
+            Transition::Gone => "gone",
             Transition::Unneeded => "unneeded",
             Transition::Silent => "silent",
             Transition::Room => "room",
@@ -202,6 +205,7 @@ impl Transition {
             Transition::Loosen => "syncs pause",
             Transition::Tighten => "syncs are back",
             Transition::Ended => "nothing was written in bulk for 30 s",
+            Transition::Gone => "no cgroup of bulk writers is held any more",
             Transition::Unneeded => "nobody syncs",
             Transition::Silent => "the sensor does not answer",
             Transition::Room => "the group waits for memory, and gets more",

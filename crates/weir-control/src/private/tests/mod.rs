@@ -258,10 +258,11 @@ fn a_device_that_becomes_slower_or_faster_is_followed() {
 #[test]
 fn limits_end_when_nobody_needs_them() {
     type Change = fn(&mut Plant);
-    let cases: [(Change, u64, Transition, State); 6] = [
+    let cases: [(Change, u64, Transition, State); 7] = [
         (|plant| plant.need = Need::Pausing, 1, Transition::Loosen, State::Loose),
         (|plant| plant.need = Need::Nobody, 1, Transition::Unneeded, State::Watching),
         (|plant| plant.is_writing = false, 32, Transition::Ended, State::Watching),
+        (|plant| plant.is_gone = true, 1, Transition::Gone, State::Watching),
         (|plant| plant.group.memory_stall_ns = 50_000_000, 17, Transition::MemoryStalls, State::Watching),
         (|plant| plant.escapes = true, 7, Transition::Escapes, State::Watching),
         (|plant| plant.group.refault_bytes = 20 * MB, 7, Transition::WorkingSet, State::Watching),

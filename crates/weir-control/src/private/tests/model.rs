@@ -31,6 +31,8 @@ pub struct Plant {
     pub escapes: bool,
     pub need: Need,
     pub is_writing: bool,
+    /// Its cgroup is gone.
+    pub is_gone: bool,
     /// Age of the oldest sync under way.
     pub oldest_ns: u64,
     pub high: Option<u64>,
@@ -62,6 +64,7 @@ impl Plant {
             escapes: false,
             need: Need::Here,
             is_writing: true,
+            is_gone: false,
             oldest_ns: 0,
             high: None,
             now_ns: 0,
@@ -132,7 +135,7 @@ impl Plant {
             oldest_ns: self.oldest_ns,
             delivered_bytes: delivered as u64,
             is_direct: self.is_direct,
-            groups: &groups,
+            groups: if self.is_gone { &[] } else { &groups },
             can_pace: self.can_pace,
         };
         if let Some(transition) = self.law.step(&seen) {

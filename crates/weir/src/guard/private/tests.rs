@@ -377,7 +377,7 @@ fn a_cgroup_that_goes_is_no_error_and_one_in_other_hands_is_left_to_them() {
     fs::remove_file(stage.folder.path().join(format!("proc/{DD}/cgroup"))).unwrap();
     stage.bytes = 0;
     let said = stage.sample(1);
-    assert!(said.len() == 1 && said[0].contains("(ended)"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("(gone)"), "{said:?}");
 
     for (end, again_s, says) in
         [(End::Reset, 6, "were reset"), (End::Lost("it is 5 now".into()), 601, "it is 5 now")]
