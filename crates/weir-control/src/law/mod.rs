@@ -18,7 +18,7 @@ mod tests;
 
 pub use decision::{Action, Branch, Decision, Inputs, Known, Mood};
 
-use super::private::{Kept, Need};
+use super::private::{Hold, Kept, Need};
 use super::{Parameters, Sample, SensorSource};
 use judge::State;
 use ladder::Ladders;
@@ -126,13 +126,14 @@ impl Guard {
         (self.flooded, self.roomy_until_ns) = (false, 0);
     }
 
-    /// Others hold the bulk writers from now on, or no longer: it goes on learning what syncs do, and decides nothing.
-    pub fn set_aside(&mut self, aside: bool) {
-        if aside != self.aside {
+    /// What private limits do from now on. While they hold all bulk writers it goes on learning what syncs do, and decides nothing.
+    pub fn set_aside(&mut self, by: Hold) {
+        if by.covers != self.aside {
             let of_cgroup = self.of_cgroup;
             self.change_lever(of_cgroup);
         }
-        self.aside = aside;
+        self.aside = by.covers;
+        self.presence.hold(by.is_at_work);
     }
 
     /// Whether the device is known to be flooded, and so every other one that stands on the same disk is disturbed.

@@ -44,6 +44,8 @@ pub(super) struct Presence {
     drains: bool,
     /// Another device on the same disk is flooded.
     is_disturbed: bool,
+    /// Bulk writers that private limits hold are at work.
+    are_held_at_work: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -123,7 +125,8 @@ impl Presence {
     }
 
     fn bulk_writes(&self, sample: &Sample, parameters: &Parameters, best: f64) -> bool {
-        if is_held_back(&sample.bulk) {
+        // What a pace lets through may be less than a flood, and disturbs syncs all the same.
+        if self.are_held_at_work || is_held_back(&sample.bulk) {
             return true;
         }
         let least = (parameters.slack_bytes as f64).max(best * parameters.bulk_share);
@@ -202,6 +205,11 @@ impl Presence {
     /// Whether another device is flooded that stands on the same disk.
     pub fn disturb(&mut self, is_disturbed: bool) {
         self.is_disturbed = is_disturbed;
+    }
+
+    /// Whether bulk writers that private limits hold are at work.
+    pub fn hold(&mut self, are_at_work: bool) {
+        self.are_held_at_work = are_at_work;
     }
 
     /// Whether bulk writers have written for so long.

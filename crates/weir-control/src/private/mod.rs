@@ -86,6 +86,15 @@ pub struct Seen<'a> {
     pub can_pace: bool,
 }
 
+/// What private limits do for a device, as far as other limits go by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// They hold all bulk writers: no other limit has to.
+    pub covers: bool,
+    /// Who is held by them writes in bulk, however slowly.
+    pub is_at_work: bool,
+}
+
 /// How the guard stands to the cgroups of a device's bulk writers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum State {

@@ -1,6 +1,6 @@
 //! One device under guard: its law, what it asks for, and what is told of it.
 
-use weir_control::private::{Kept, Need, Wish};
+use weir_control::private::{Hold, Kept, Need, Wish};
 use weir_control::{
     Decision, DeviceState, Effect, Guard, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
     Writer,
@@ -21,8 +21,8 @@ pub trait Law {
     /// Another limit is turned from now on: of a cgroup, or of dirty pages.
     fn change_actuator(&mut self, of_cgroup: bool);
 
-    /// Others hold the bulk writers from now on, or no longer.
-    fn set_aside(&mut self, _aside: bool) {}
+    /// What private limits do from now on.
+    fn set_aside(&mut self, _by: Hold) {}
 
     /// Whether the device is known to be flooded, which disturbs others on the same disk.
     fn floods_others(&self, _at_ns: u64) -> bool {
@@ -47,8 +47,8 @@ impl Law for Guard {
         Guard::change_lever(self, of_cgroup);
     }
 
-    fn set_aside(&mut self, aside: bool) {
-        Guard::set_aside(self, aside);
+    fn set_aside(&mut self, by: Hold) {
+        Guard::set_aside(self, by);
     }
 
     fn floods_others(&self, at_ns: u64) -> bool {
@@ -74,8 +74,8 @@ pub struct GuardedDevice {
     pub is_there: bool,
     /// The limit that its law asks for; `None`: the baseline.
     pub wish: Option<u64>,
-    /// Its bulk writers are held by limits of their own: nothing is asked of the others.
-    pub is_aside: bool,
+    /// What private limits do for it. While those hold its bulk writers, nothing is asked of the others.
+    pub hold: Hold,
     /// Cgroups of its bulk writers are held: its share is to be counted strictly, whatever else is asked of that.
     pub is_exact: bool,
     /// Why its limit could not be taken over when it came back.
@@ -101,7 +101,7 @@ impl GuardedDevice {
             number,
             is_there: true,
             wish: None,
-            is_aside: false,
+            hold: Hold::default(),
             is_exact: false,
             not_taken: None,
             disturbed_ns: None,
@@ -124,7 +124,7 @@ impl GuardedDevice {
     /// It is another device now, or one that was away: what was learned is void.
     pub fn begin_anew(&mut self, number: DeviceNumber, law: Box<dyn Law>) {
         (self.number, self.law, self.is_there, self.wish) = (number, law, true, None);
-        self.law.set_aside(self.is_aside);
+        self.law.set_aside(self.hold);
         self.gather = Gather::default();
         self.not_taken = None;
     }
@@ -135,12 +135,13 @@ impl GuardedDevice {
         self.law.change_actuator(of_cgroup);
     }
 
-    /// Its bulk writers are held by limits of their own from now on, or no longer.
-    pub fn set_aside(&mut self, aside: bool) {
-        if aside != self.is_aside {
-            (self.is_aside, self.wish) = (aside, None);
-            self.law.set_aside(aside);
+    /// What private limits do for it from now on.
+    pub fn set_aside(&mut self, by: Hold) {
+        if by.covers != self.hold.covers {
+            self.wish = None;
         }
+        self.hold = by;
+        self.law.set_aside(by);
     }
 
     /// Whether it is known to be flooded, which disturbs others on the same disk.
@@ -172,7 +173,7 @@ impl GuardedDevice {
     pub fn sample(&mut self, sample: Sample) -> &Decision {
         self.gather.sample(&sample);
         let decision = self.law.step(&sample);
-        self.wish = wish(&decision, self.wish).filter(|_| !self.is_aside);
+        self.wish = wish(&decision, self.wish).filter(|_| !self.hold.covers);
         &self.last.insert((sample, decision)).1
     }
 
@@ -191,7 +192,7 @@ impl GuardedDevice {
         }
         // What others did is no matter of the law's.
         let own = !matches!(effect, Effect::StoodDown { .. } | Effect::Gone);
-        if !is_news || (own && self.is_aside) {
+        if !is_news || (own && self.hold.covers) {
             return None;
         }
         let decision_told = own.then(|| decision.clone());

@@ -1,6 +1,7 @@
 //! One scene a branch.
 
 use super::toy::{MB, SECOND, Scene, Seen, Toy, mean};
+use crate::private::Hold;
 use crate::{Action, Branch, Guard, Known, LatencyTarget, Mood, Parameters, SensorSource, Target};
 use weir_core::units::Nanos;
 
@@ -74,6 +75,23 @@ fn what_syncs_do_while_another_device_disturbs_them_is_not_learned() {
         toy.scene.flood = 0.0;
         toy.run(&mut guard, 20.0);
         guard.disturb(is_disturbed);
+        toy.scene.syncs /= 4.0;
+        let seen = toy.run(&mut guard, 180.0);
+        seen.last().unwrap().decision.inputs.kept.unwrap()
+    };
+    assert!(kept_after(true) < 0.35, "{}", kept_after(true));
+    assert!(kept_after(false) > 0.7, "{}", kept_after(false));
+}
+
+/// As beside a direct writer on a slow disk, whose pace is less than a flood.
+#[test]
+fn what_syncs_do_beside_bulk_writers_that_are_held_is_not_learned() {
+    let kept_after = |is_at_work| {
+        let (mut toy, mut guard) = taught(Scene::default());
+        toy.scene.threads = 1.0;
+        toy.run(&mut guard, 20.0);
+        guard.set_aside(Hold { covers: true, is_at_work });
+        toy.limits.now_bytes = toy.limits.saved_bytes;
         toy.scene.syncs /= 4.0;
         let seen = toy.run(&mut guard, 180.0);
         seen.last().unwrap().decision.inputs.kept.unwrap()

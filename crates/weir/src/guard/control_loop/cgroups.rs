@@ -36,7 +36,7 @@ impl ControlLoop {
         for (device, seen) in seen.iter_mut().enumerate() {
             let here = self.cgroup_of(device).unwrap_or(self.homes[device]);
             let Some(seen) =
-                seen.as_mut().filter(|_| self.devices[device].is_there && !self.devices[device].is_aside)
+                seen.as_mut().filter(|_| self.devices[device].is_there && !self.devices[device].hold.covers)
             else {
                 continue;
             };

@@ -1,6 +1,7 @@
 //! Private limits of bulk writers' cgroups in a control loop: the first choice, beside which no other limit has to hold them.
 
 use weir_control::Effect;
+use weir_control::private::Hold;
 
 use super::super::private::{Judged, Now};
 use super::super::sampler::{Seen, Time};
@@ -21,11 +22,11 @@ impl ControlLoop {
             let exempt = || self.sampler.exempt();
             let now = Now { seen, writers: &self.writers[device], time, exempt: &exempt };
             let said = privates.sample(device, &now, judged);
-            let (covers, holds) = (privates.covers(device), privates.held(device) > 0);
-            if covers && self.cgroup_of(device).is_some() {
+            let (by, holds) = (privates.hold(device), privates.held(device) > 0);
+            if by.covers && self.cgroup_of(device).is_some() {
                 self.go_home(device, at_ms, "its cgroup has private limits now");
             }
-            self.devices[device].set_aside(covers);
+            self.devices[device].set_aside(by);
             self.lead_exact(device, holds, time.now_ns, at_ms);
             said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
         }
@@ -35,7 +36,7 @@ impl ControlLoop {
     pub(super) fn forget_privates(&mut self, device: usize, at_ms: u64) {
         let Some(privates) = &mut self.privates else { return };
         let said = privates.forget(device);
-        self.devices[device].set_aside(false);
+        self.devices[device].set_aside(Hold::default());
         self.lead_exact(device, false, 0, at_ms);
         said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
     }

@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
+use weir_control::private::{Hold, Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
 
@@ -49,7 +49,7 @@ struct Device {
     dirty_share: f64,
     /// Why a writer is not held, as it was said last.
     why_not: Vec<String>,
-    covers: bool,
+    hold: Hold,
 }
 
 /// What is known of a device at a sample.
@@ -100,9 +100,9 @@ impl Privates {
         self.devices[at].law.judged_from()
     }
 
-    /// Whether the bulk writers of a device are held, so that no other limit has to be.
-    pub fn covers(&self, at: usize) -> bool {
-        self.devices[at].covers
+    /// What private limits do for a device.
+    pub fn hold(&self, at: usize) -> Hold {
+        self.devices[at].hold
     }
 
     /// A sample of a device: what is to be told.
@@ -114,6 +114,7 @@ impl Privates {
         let mut said = device.find(&look, &mut self.take, now);
         let groups = device.groups.sample(&seen.bulk.writers, seen.number, &self.host, time);
         let can_pace = device.groups.can_pace(time.now_ns);
+        device.hold.is_at_work = groups.iter().any(|group| group.is_at_work);
         let transition = device.law.step(&SeenByLaw {
             at_ns: time.now_ns,
             elapsed_ns: time.elapsed_ns,
@@ -263,13 +264,13 @@ impl Device {
 
     fn judge_cover(&mut self, host: &Host, writers: &Writers) {
         if self.groups.held.is_empty() {
-            self.covers = false;
+            self.hold.covers = false;
             return;
         }
         let all = writers.watch.bulk_bytes();
         let others = all.saturating_sub(self.groups.held_bytes(&writers.watch.all_writers(), host));
         let is_little = others <= OTHERS_BYTES || (others as f64) < OTHERS * all as f64;
-        self.covers = self.law.holds() && !self.law.is_not_enough() && is_little && self.groups.are_counted();
+        self.hold.covers = self.law.holds() && !self.law.is_not_enough() && is_little && self.groups.are_counted();
     }
 
     fn sentence(&self, transition: Transition, kept: Kept, shadow: bool) -> String {

@@ -231,10 +231,10 @@ fn whose_pages_count_for_others_is_not_covered() {
     stage.counted = 1;
     stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 1000000\nkernel 2000000\nfile 60000000");
     stage.sample(2);
-    assert_eq!((stage.done.borrow().taken.len(), stage.privates.covers(0)), (1, false));
+    assert_eq!((stage.done.borrow().taken.len(), stage.privates.hold(0).covers), (1, false));
     stage.set("/sys/fs/cgroup/backup.service/memory.stat", "file 600000000\nfile_dirty 300000000");
     stage.sample(1);
-    assert!(stage.privates.covers(0));
+    assert!(stage.privates.hold(0).covers);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     assert_eq!((stage.done.borrow().taken.as_slice(), said.len()), (&[actuator.to_string()][..], 1));
     let high = stage.done.borrow().limits.high.unwrap();
     assert!((107 * MB..118 * MB).contains(&high), "{high}: what it holds, a margin, and five times 20 MB");
-    assert!(stage.privates.covers(0));
+    assert_eq!(stage.privates.hold(0), Hold { covers: true, is_at_work: true });
     // It grows: the limit goes up at once.
     stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 500000000");
     stage.set("/sys/fs/cgroup/backup.service/memory.current", "500000000");
@@ -255,7 +255,7 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     (stage.need, stage.bytes) = (Need::Nobody, 0);
     let said = stage.sample(1);
     assert!(said[0].contains("at the baseline (unneeded)"), "{said:?}");
-    assert!(!stage.privates.covers(0));
+    assert!(!stage.privates.hold(0).covers);
     assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
 }
 
@@ -283,7 +283,7 @@ fn a_cgroup_is_held_for_the_device_that_it_floods() {
         done.taken.iter().filter(|actuator| actuator.contains(&format!("/7:{device}/"))).count()
     };
     assert_eq!((taken(&stage, 0), taken(&stage, 1)), (0, 1));
-    assert!(!stage.privates.covers(0) && stage.privates.covers(1));
+    assert!(!stage.privates.hold(0).covers && stage.privates.hold(1).covers);
     assert!(stage.privates.remarks(0).is_empty(), "it does not flood this one");
     // It goes on to the other device.
     stage.to = 0;
@@ -292,7 +292,7 @@ fn a_cgroup_is_held_for_the_device_that_it_floods() {
     assert!(why.contains("the cgroup of dd is held for nvme0n1"), "{why}");
     stage.sample_all(60, 2);
     assert_eq!((taken(&stage, 0), taken(&stage, 1)), (1, 1));
-    assert!(stage.privates.covers(0) && !stage.privates.covers(1));
+    assert!(stage.privates.hold(0).covers && !stage.privates.hold(1).covers);
 }
 
 /// The kernel takes its time over the last write of a device that is gone by then.
@@ -364,7 +364,7 @@ fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
             said.len() == 1 && said[0].contains(why) && said[0].contains("weir guard exec"),
             "{why}: {said:?}"
         );
-        assert!(stage.privates.remarks(0)[0].contains(why) && !stage.privates.covers(0));
+        assert!(stage.privates.remarks(0)[0].contains(why) && !stage.privates.hold(0).covers);
         assert!(stage.done.borrow().taken.is_empty());
     }
 }
@@ -387,7 +387,7 @@ fn a_cgroup_that_goes_is_no_error_and_one_in_other_hands_is_left_to_them() {
         stage.done.borrow_mut().ends = Some(end);
         let said = stage.sample(1);
         assert!(said[0].contains(says), "{said:?}");
-        assert!(!stage.privates.covers(0));
+        assert!(!stage.privates.hold(0).covers);
         stage.sample(again_s - 3);
         assert_eq!(stage.done.borrow().taken.len(), 1, "{says}");
         stage.sample(4);
@@ -449,14 +449,14 @@ fn root_a_cgroup_of_several_accounts_is_left_alone() {
 fn who_is_not_named_is_not_held() {
     let mut stage = Stage::new(&[]);
     stage.sample(2);
-    assert!(stage.privates.covers(0));
+    assert!(stage.privates.hold(0).covers);
     stage.unnamed = 10 * MB;
     stage.sample(1);
-    assert_eq!((stage.done.borrow().taken.len(), stage.privates.covers(0)), (1, false));
+    assert_eq!((stage.done.borrow().taken.len(), stage.privates.hold(0).covers), (1, false));
     let mut stage = Stage::new(&[]);
     stage.unnamed = MB;
     stage.sample(2);
-    assert!(stage.privates.covers(0), "a twentieth");
+    assert!(stage.privates.hold(0).covers, "a twentieth");
 }
 
 /// What an account wrote before it ran su, or sudo: bytes of a process of root's by now, in a cgroup with others of root's.
@@ -549,7 +549,7 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
     for (name, change) in cases {
         let mut stage = Stage::new(&[]);
         stage.sample(2);
-        assert!(stage.privates.covers(0));
+        assert!(stage.privates.hold(0).covers);
         stage.set("/proc/5/comm", "dd");
         stage.begins(5, 0);
         stage.others = vec![(5, 20 * MB)];
@@ -560,7 +560,7 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
             stage.set(&format!("/proc/{pid}/cgroup"), "0::/");
         }
         stage.sample(1);
-        assert_eq!(stage.privates.covers(0), name == "nobody", "{name}");
+        assert_eq!(stage.privates.hold(0).covers, name == "nobody", "{name}");
         assert_eq!(stage.done.borrow().taken.len(), 1, "{name}");
     }
     let mut stage = Stage::new(&[]);
@@ -569,7 +569,7 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
     stage.sample(2);
     fs::remove_dir_all(stage.folder.path().join("proc/5")).unwrap();
     stage.sample(1);
-    assert!(stage.privates.covers(0), "it was in the held cgroup");
+    assert!(stage.privates.hold(0).covers, "it was in the held cgroup");
 }
 
 /// As a user's, whose manager has no io controller, beside a backup.
@@ -617,7 +617,7 @@ fn who_writes_no_more_has_no_part_and_is_let_go_of() {
     assert_eq!(stage.done.borrow().stopped, 0);
     stage.sample(30);
     assert_eq!((stage.privates.held(0), stage.done.borrow().stopped), (1, 1));
-    assert!(stage.privates.covers(0));
+    assert!(stage.privates.hold(0).covers);
 }
 
 /// As a service that goes on with a little after it copied its data.
@@ -662,5 +662,5 @@ fn only_some_of_very_many_cgroups_are_held_or_looked_through() {
     let said: Vec<String> = said.into_iter().chain(stage.sample(15)).collect();
     assert_eq!(stage.done.borrow().taken.len(), 8);
     let told = said.iter().filter(|line| line.contains("no more than 8 cgroups")).count();
-    assert!(told == 1 && !stage.privates.covers(0), "{said:?}");
+    assert!(told == 1 && !stage.privates.hold(0).covers, "{said:?}");
 }
