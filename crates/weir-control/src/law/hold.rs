@@ -26,6 +26,9 @@ const DOUBTFUL: f64 = 0.6;
 impl Guard {
     /// One look beside bulk writers.
     pub(super) fn hold(&mut self, sample: &Sample, second: &View) -> Step {
+        if self.aside {
+            return self.only_see(sample, second);
+        }
         let whole = self.window.since(sample.at_ns.saturating_sub(self.parameters.window_ns));
         let told = self.presence.bulk_lasts(sample.at_ns, WRITERS_TOLD_NS);
         if told && !self.of_cgroup && self.is_checkpoint(&whole) {
@@ -41,7 +44,7 @@ impl Guard {
         if let Some(step) = armed {
             return step;
         }
-        if self.shadow || self.aside {
+        if self.shadow {
             return self.only_see(sample, second);
         }
         if let Some(step) = self.probing(sample) {

@@ -218,6 +218,10 @@ impl Guard {
     fn rest(&mut self, sample: &Sample, second: &View) -> (Action, Branch) {
         let now = sample.at_ns;
         self.probe = None;
+        if self.aside {
+            self.learn_undisturbed(sample);
+            return (Action::Keep, Branch::Idle);
+        }
         let capped = sample.limits.now_bytes < sample.limits.saved_bytes;
         if capped && second.held_mean_ns > 0.0 {
             self.roomy_until_ns = now + ROOMY_NS;

@@ -135,13 +135,12 @@ impl GuardedDevice {
         self.law.change_actuator(of_cgroup);
     }
 
-    /// What private limits do for it from now on.
-    pub fn set_aside(&mut self, by: Hold) {
-        if by.covers != self.hold.covers {
-            self.wish = None;
-        }
+    /// What private limits do for it from now on; whether they take the place of one that was asked for.
+    pub fn set_aside(&mut self, by: Hold) -> bool {
+        let before = if by.covers != self.hold.covers { self.wish.take() } else { None };
         self.hold = by;
         self.law.set_aside(by);
+        before.is_some()
     }
 
     /// Whether it is known to be flooded, which disturbs others on the same disk.
@@ -186,13 +185,16 @@ impl GuardedDevice {
     pub fn told(&mut self, at_ms: u64, effect: Effect) -> Option<Option<Noted>> {
         let (sample, decision) = self.last.as_ref()?;
         let is_news = self.news.is_news(decision, &effect);
+        // What others did is no matter of the law's, and what is done while it is set aside no decision of its own.
+        let own = !matches!(effect, Effect::StoodDown { .. } | Effect::Gone);
+        if own && self.hold.covers {
+            return None;
+        }
         if let Effect::Written { bytes } | Effect::Shadow { bytes } = effect {
             self.totals.count(decision.branch, bytes > sample.limits.now_bytes);
             self.minute.changes += 1;
         }
-        // What others did is no matter of the law's.
-        let own = !matches!(effect, Effect::StoodDown { .. } | Effect::Gone);
-        if !is_news || (own && self.hold.covers) {
+        if !is_news {
             return None;
         }
         let decision_told = own.then(|| decision.clone());

@@ -83,6 +83,24 @@ fn what_syncs_do_while_another_device_disturbs_them_is_not_learned() {
     assert!(kept_after(false) > 0.7, "{}", kept_after(false));
 }
 
+#[test]
+fn a_law_that_is_set_aside_holds_nothing() {
+    let (mut toy, mut guard) = taught(Scene::default());
+    toy.scene.flood = FLOOD;
+    guard.set_aside(Hold { covers: true, is_at_work: true });
+    toy.limits.now_bytes = toy.limits.saved_bytes;
+    let mut seen = toy.run(&mut guard, 10.0);
+    toy.scene.flood = 0.0;
+    guard.set_aside(Hold { covers: true, is_at_work: false });
+    seen.extend(toy.run(&mut guard, 60.0));
+    let does = |look: &Seen| look.decision.mood == Mood::Holding || look.decision.action != Action::Keep;
+    assert!(!seen.iter().any(does), "{:?}", branches(&seen));
+    guard.set_aside(Hold::default());
+    toy.scene.flood = FLOOD;
+    let seen = toy.run(&mut guard, 1.0);
+    assert!(branches(&seen).contains(&Branch::Arm), "{:?}", branches(&seen));
+}
+
 /// As beside a direct writer on a slow disk, whose pace is less than a flood.
 #[test]
 fn what_syncs_do_beside_bulk_writers_that_are_held_is_not_learned() {

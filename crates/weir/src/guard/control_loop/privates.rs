@@ -26,9 +26,19 @@ impl ControlLoop {
             if by.covers && self.cgroup_of(device).is_some() {
                 self.go_home(device, at_ms, "its cgroup has private limits now");
             }
-            self.devices[device].set_aside(by);
+            self.set_aside(device, by, at_ms);
             self.lead_exact(device, holds, time.now_ns, at_ms);
             said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
+        }
+    }
+
+    /// Where private limits hold all bulk writers, nothing is asked of the device's other limit.
+    pub(super) fn set_aside(&mut self, device: usize, by: Hold, at_ms: u64) {
+        if self.devices[device].set_aside(by) {
+            let actuator = &self.groups[self.homes[device]].actuator;
+            let verb = if self.about.shadow { "would let" } else { "lets" };
+            let what = format!("{verb} go of {actuator}: the cgroups of bulk writers are held");
+            self.report_of(device, at_ms, Effect::Remark { what });
         }
     }
 

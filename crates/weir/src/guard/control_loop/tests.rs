@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use weir_control::private::Hold;
 use weir_control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
 use weir_core::target::DeviceNumber;
 use weir_host::Host;
@@ -405,6 +406,30 @@ fn the_least_wish_is_set_and_the_last_to_let_go_releases() {
     };
     // Each is counted with the device for which it was done.
     assert_eq!((counts(0), counts(1)), (3, 1));
+}
+
+/// The law decided neither, and raised nothing.
+#[test]
+fn a_limit_that_private_ones_take_the_place_of_is_told_once_and_not_counted() {
+    let mut stage = Stage::new(1, false);
+    stage.sample(&[set(20)]);
+    stage.done();
+    stage.told();
+    let by = Hold { covers: true, is_at_work: true };
+    for told in [vec!["loop0: lets go of knob: the cgroups of bulk writers are held"], vec![]] {
+        stage.control_loop.set_aside(0, by, 0);
+        stage.sample(&[set(10)]);
+        assert_eq!(stage.told(), told);
+    }
+    assert_eq!(stage.done(), ["release"]);
+    let counts = |stage: &mut Stage| {
+        let totals = stage.control_loop.state(stage.now, 0).devices[0].totals.clone();
+        (totals.cuts.len(), totals.raises.len())
+    };
+    assert_eq!(counts(&mut stage), (1, 0));
+    stage.control_loop.set_aside(0, Hold::default(), 0);
+    stage.sample(&[set(10)]);
+    assert_eq!((stage.done(), stage.told().len()), (vec!["set 10".to_string()], 1));
 }
 
 #[test]
