@@ -31,8 +31,6 @@ const WRITES_NS: u64 = 3_000_000_000;
 const IDLE_NS: u64 = 30_000_000_000;
 /// So often it is asked whether one that is held writes to other devices alone.
 const ELSEWHERE_NS: u64 = IDLE_NS / 3;
-/// The end of the guard waits so long for all of them.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So much has to be counted for a cgroup before that says anything.
 const COUNTED_BYTES: u64 = 4 << 20;
@@ -441,10 +439,9 @@ impl Groups {
         said
     }
 
-    /// Lets go of all, and waits for it, but not for ever; what was restored, and what was not.
-    pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
-        self.let_all_go();
-        let (mut said, mut failed, until) = (Vec::new(), Vec::new(), Instant::now() + PATIENCE);
+    /// Waits until those that were let go of are restored, no longer than until then; what was restored, and what was not.
+    pub fn end(&mut self, until: Instant) -> (Vec<String>, Vec<String>) {
+        let (mut said, mut failed) = (Vec::new(), Vec::new());
         for (path, mut pair) in self.leaving.drain(..) {
             match pair.released(until.saturating_duration_since(Instant::now())) {
                 Some(Ok(sentences)) => said.extend(sentences),

@@ -7,6 +7,7 @@ mod pair;
 mod tests;
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use weir_control::private::{Hold, Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
@@ -28,6 +29,9 @@ const TELL_EVERY_NS: u64 = 10_000_000_000;
 const OTHERS: f64 = 0.1;
 /// And so much in any case.
 const OTHERS_BYTES: u64 = 4 << 20;
+
+/// The end of the guard waits so long for all of them.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The private limits of all devices.
 pub struct Privates {
@@ -184,8 +188,10 @@ impl Privates {
     /// Puts back everything; what was restored, and what could not be.
     pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut said, mut failed) = (Vec::new(), Vec::new());
+        self.devices.iter_mut().for_each(|device| device.groups.let_all_go());
+        let until = Instant::now() + PATIENCE;
         for device in &mut self.devices {
-            let (more, not_back) = device.groups.end();
+            let (more, not_back) = device.groups.end(until);
             said.extend(more);
             failed.extend(not_back);
             device.law.let_go();

@@ -29,6 +29,8 @@ struct Done {
     taken: Vec<String>,
     limits: Limits,
     stopped: usize,
+    /// How many were asked to restore when one was waited for.
+    stopped_when_waited: Vec<usize>,
     ends: Option<End>,
     /// The kernel takes its time over the last write.
     is_slow: bool,
@@ -50,7 +52,12 @@ impl Pair for TestPair {
         (done.limits, done.stopped) = (Limits::default(), done.stopped + 1);
     }
 
-    fn released(&mut self, _patience: Duration) -> Option<Restored> {
+    fn released(&mut self, patience: Duration) -> Option<Restored> {
+        if !patience.is_zero() {
+            let mut done = self.0.borrow_mut();
+            let stopped = done.stopped;
+            done.stopped_when_waited.push(stopped);
+        }
         (!self.0.borrow().is_slow).then(|| Ok(Vec::new()))
     }
 }
@@ -293,6 +300,22 @@ fn a_cgroup_is_held_for_the_device_that_it_floods() {
     stage.sample_all(60, 2);
     assert_eq!((taken(&stage, 0), taken(&stage, 1)), (1, 1));
     assert!(stage.privates.hold(0).covers && !stage.privates.hold(1).covers);
+}
+
+/// However many devices there are, and however long the kernel takes.
+#[test]
+fn the_end_waits_for_the_cgroups_of_all_devices_together() {
+    let mut stage = Stage::new(&[]);
+    stage.to = 1;
+    stage.sample_all(5, 2);
+    stage.put(5, "cp", "second.service");
+    (stage.to, stage.others) = (0, vec![(5, 20 * MB)]);
+    stage.sample_all(2, 2);
+    assert_eq!((stage.privates.held(0), stage.privates.held(1)), (1, 1));
+    stage.done.borrow_mut().is_slow = true;
+    let (said, failed) = stage.privates.end();
+    assert!(said.len() == 2 && said[0].contains("restored by the guardian process"), "{said:?}");
+    assert_eq!((failed.len(), stage.done.borrow().stopped_when_waited.as_slice()), (0, &[2, 2][..]));
 }
 
 /// The kernel takes its time over the last write of a device that is gone by then.
