@@ -27,7 +27,7 @@ impl Guard {
     /// One look beside bulk writers.
     pub(super) fn hold(&mut self, sample: &Sample, second: &View) -> Step {
         if self.aside {
-            return self.only_see(sample, second);
+            return self.stand_aside(sample, second);
         }
         let whole = self.window.since(sample.at_ns.saturating_sub(self.parameters.window_ns));
         let told = self.presence.bulk_lasts(sample.at_ns, WRITERS_TOLD_NS);
@@ -67,6 +67,36 @@ impl Guard {
             self.settled_ns = self.settled_ns.min(sample.at_ns);
         }
         sample.at_ns < self.settled_ns
+    }
+
+    /// Beside private limits that hold all bulk writers: what syncs do is learned, and nothing is decided.
+    fn stand_aside(&mut self, sample: &Sample, second: &View) -> Step {
+        if self.follow_concurrency(sample, false) {
+            self.entered_ns = sample.at_ns;
+        }
+        if !self.shadow {
+            self.learn_aside(sample.at_ns);
+        }
+        self.only_see(sample, second)
+    }
+
+    /// What a probe of private limits shows, or a whole window between two.
+    fn learn_aside(&mut self, now: u64) {
+        let p = &self.parameters;
+        let (since_ns, least) = match self.probed_from_ns {
+            Some(from_ns) => (from_ns, p.mean_samples),
+            None => (now.saturating_sub(p.window_ns), p.tail_samples),
+        };
+        if self.probed_from_ns.is_some()
+            && let Some(ladder) = self.ladders.current()
+        {
+            ladder.probed_ns = Some(now);
+        }
+        let view = self.window.since(since_ns.max(self.entered_ns));
+        let is_enough = view.elapsed_ns >= SECOND_NS / 2 && view.count >= least;
+        if is_enough && self.known(&view) != Known::Seen {
+            self.reference.bound(&view);
+        }
     }
 
     /// What syncs lose at the limit that was found.
@@ -145,18 +175,17 @@ impl Guard {
         {
             return None;
         }
-        let known = self.reference.at(view.concurrency).map_or(Known::Unknown, |expected| expected.known);
+        let known = self.known(&view);
         let floor = self.low(sample);
         let limit = sample.limits.now_bytes;
         // What is too much dirty for a moment's drain would make the probe a stall.
         let drain = self.rate.time_of(sample.backlog_bytes().saturating_sub(floor));
-        let (every, probe_ns) = (self.parameters.probe_every_ns, self.parameters.probe_ns);
-        let ladder = self.ladders.current()?;
-        let due = ladder.probed_ns.is_none_or(|at| now - at >= every);
+        let probe_ns = self.parameters.probe_ns;
+        let due = self.ladders.is_probe_due(now, self.parameters.probe_every_ns);
         if known == Known::Seen || !due || limit <= floor || same(limit, floor) || drain > probe_ns / 4 {
             return None;
         }
-        ladder.probed_ns = Some(now);
+        self.ladders.current()?.probed_ns = Some(now);
         let action = self.set(sample, floor);
         self.probe = Some(Probe { from_ns: now, until_ns: now + probe_ns, back_bytes: limit });
         Some((action, Branch::Probe))

@@ -253,6 +253,12 @@ impl Ladders {
         self.current.and_then(|i| self.all.get_mut(i))
     }
 
+    /// Whether no probe was made lately at the concurrency entered last.
+    pub fn is_probe_due(&self, now_ns: u64, every_ns: u64) -> bool {
+        let current = self.current.and_then(|i| self.all.get(i));
+        current.is_some_and(|ladder| ladder.probed_ns.is_none_or(|at| now_ns - at >= every_ns))
+    }
+
     /// Whether a concurrency still belongs to the current ladder.
     pub fn here(&self, concurrency: f64) -> bool {
         self.current.is_some_and(|i| self.all[i].away(concurrency) < STAY_OCTAVES)

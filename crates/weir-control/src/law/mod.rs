@@ -76,8 +76,9 @@ pub struct Guard {
     roomy_until_ns: u64,
     /// Nothing of what it decides is done.
     shadow: bool,
-    /// Others hold the bulk writers for now.
+    /// Others hold the bulk writers for now, and since then a probe of theirs can show, if one is under way.
     aside: bool,
+    probed_from_ns: Option<u64>,
 }
 
 impl Guard {
@@ -105,6 +106,7 @@ impl Guard {
             roomy_until_ns: 0,
             shadow: false,
             aside: false,
+            probed_from_ns: None,
         }
     }
 
@@ -132,7 +134,7 @@ impl Guard {
             let of_cgroup = self.of_cgroup;
             self.change_lever(of_cgroup);
         }
-        self.aside = by.covers;
+        (self.aside, self.probed_from_ns) = (by.covers, by.probed_from_ns);
         self.presence.hold(by.is_at_work);
     }
 
@@ -164,6 +166,19 @@ impl Guard {
             true => Need::Here,
         };
         (kept, need)
+    }
+
+    /// Whether private limits, which hold all bulk writers, are to make a probe: nothing like the syncs of now was seen undisturbed,
+    /// nor probed lately.
+    pub fn wants_probe(&self, at_ns: u64) -> bool {
+        let view = self.window.since(at_ns.saturating_sub(SECOND_NS));
+        let is_due = self.ladders.is_probe_due(at_ns, self.parameters.probe_every_ns);
+        self.aside && !self.shadow && is_due && view.count > 0 && self.known(&view) != Known::Seen
+    }
+
+    /// How well it is known what syncs like these do undisturbed.
+    fn known(&self, view: &View) -> Known {
+        self.reference.at(view.concurrency).map_or(Known::Unknown, |expected| expected.known)
     }
 
     /// What to do now. Samples come in the order of time; an action is taken to be done when the next sample's

@@ -17,6 +17,8 @@ pub(super) const LUMP_NS: u64 = SECOND_NS / 12;
 pub(super) const DRAINED_NS: u64 = 3 * SECOND_NS;
 /// The first pace, as a share of the device's rate: a queue at four fifths of its rate is empty most of the time (M/D/1).
 pub(super) const FIRST_PACE: f64 = 0.8;
+/// The pace of a probe, as a share of the device's rate: a queue at a tenth of its rate is nearly always empty.
+pub(super) const PROBE_PACE: f64 = 0.1;
 /// The least pace, in bytes a second: the slowest disk does that, and a copy still ends.
 pub(super) const PACE_LEAST: u64 = 1_000_000;
 /// One step cuts to no less than this: a single bad second may be somebody else's.

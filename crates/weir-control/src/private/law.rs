@@ -2,8 +2,8 @@
 
 use super::constants::{
     AIM, BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CHANGE_MOST, CUT_MOST, DRAINED_NS, FIRST_PACE, HURTS,
-    HURTS_MOST, IDLE_NS, JUDGED_NS, LUMP_NS, PACE_LEAST, PACED_NS, PLAIN, RAISE, ROOM_BYTES, SECOND_NS,
-    SPARED_NS, TOO_MUCH_NS,
+    HURTS_MOST, IDLE_NS, JUDGED_NS, LUMP_NS, PACE_LEAST, PACED_NS, PLAIN, PROBE_PACE, RAISE, ROOM_BYTES,
+    SECOND_NS, SPARED_NS, TOO_MUCH_NS,
 };
 use super::harm::Harm;
 use super::rate::Rate;
@@ -74,8 +74,9 @@ pub struct Law {
     /// io.max is not tried until then, and so often it hurt since it served last.
     no_pace_until_ns: u64,
     hurts: u32,
-    /// The state before syncs paused.
+    /// The state before syncs paused, and before a probe while one is under way.
     before_pause: Option<State>,
+    before_probe: Option<State>,
 }
 
 impl Law {
@@ -105,6 +106,11 @@ impl Law {
         self.judged_from_ns
     }
 
+    /// Since when a probe that is under way can show.
+    pub fn probed_from(&self) -> Option<u64> {
+        self.before_probe.map(|_| self.judged_from_ns)
+    }
+
     /// What the device takes, in bytes a second.
     pub fn rate(&self) -> f64 {
         self.rate.get()
@@ -126,7 +132,8 @@ impl Law {
 
     /// Nothing is the guard's any more, whoever took it.
     pub fn let_go(&mut self) {
-        (self.state, self.before_pause, self.trial) = (State::Watching, None, None);
+        (self.state, self.before_pause, self.before_probe) = (State::Watching, None, None);
+        self.trial = None;
         (self.least_ns, self.is_not_enough, self.rooms) = (None, false, 0);
         (self.enough_ns, self.not_enough) = (None, 0);
         self.harm.forget();
@@ -223,6 +230,10 @@ impl Law {
 
     fn hold(&mut self, seen: &Seen<'_>) -> Option<Transition> {
         let pauses = seen.need == Need::Pausing && !is_waiting(seen);
+        if let Some(before) = self.before_probe {
+            let is_over = pauses || seen.at_ns >= self.judged_from_ns + JUDGED_NS;
+            return is_over.then(|| self.end_probe(seen, before));
+        }
         match self.state {
             State::Loose if pauses => return None,
             State::Loose => {
@@ -251,11 +262,18 @@ impl Law {
         if seen.silent_ns >= SILENT_NS / 6 || judged_ns < if is_plain { JUDGED_NS / 2 } else { JUDGED_NS } {
             return None;
         }
+        if seen.wants_probe && self.trial.is_none() && self.are_at_work(seen) {
+            return Some(self.probe(seen));
+        }
         // One that began before the move may wait for what was written before it.
         let is_stuck =
             seen.oldest_ns > JUDGED_NS && (seen.oldest_ns < judged_ns || judged_ns > 3 * JUDGED_NS);
         let stuck = || Kept::Bad(seen.kept.share().unwrap_or(1.0).min(CUT_MOST));
-        let kept = if is_stuck { stuck() } else { seen.kept };
+        self.answer(seen, if is_stuck { stuck() } else { seen.kept }, judged_ns)
+    }
+
+    /// What to do about what syncs keep since so long.
+    fn answer(&mut self, seen: &Seen<'_>, kept: Kept, judged_ns: u64) -> Option<Transition> {
         if let Some(enough) = self.notice_enough(seen.at_ns, kept) {
             return Some(enough);
         }
@@ -284,6 +302,25 @@ impl Law {
             }
             _ => None,
         }
+    }
+
+    /// The least that bulk writers may have, for as long as it takes to judge it: syncs do undisturbed at least what they do then.
+    fn probe(&mut self, seen: &Seen<'_>) -> Transition {
+        let low = ((PROBE_PACE * self.rate.get()) as u64).max(PACE_LEAST);
+        let least = match self.state {
+            State::Paced { pace } => State::Paced { pace: pace.min(low) },
+            _ if self.may_pace(seen) => State::Paced { pace: low },
+            _ => State::Bounded { time_ns: TIME_LEAST_NS },
+        };
+        self.before_probe = Some(self.state);
+        self.enter(seen, least);
+        Transition::Probe
+    }
+
+    fn end_probe(&mut self, seen: &Seen<'_>, before: State) -> Transition {
+        self.before_probe = None;
+        self.enter(seen, before);
+        Transition::Probed
     }
 
     /// Dirty pages first: less of them keeps the device busy all the same, and no sync waits for what is not written yet.

@@ -84,6 +84,8 @@ pub struct Seen<'a> {
     pub groups: &'a [Group],
     /// All of them that write have io.max.
     pub can_pace: bool,
+    /// Nothing like these syncs was seen undisturbed, nor probed lately.
+    pub wants_probe: bool,
 }
 
 /// What private limits do for a device, as far as other limits go by it.
@@ -93,6 +95,8 @@ pub struct Hold {
     pub covers: bool,
     /// Who is held by them writes in bulk, however slowly.
     pub is_at_work: bool,
+    /// Since when a probe can show: until it is over, bulk writers have the least.
+    pub probed_from_ns: Option<u64>,
 }
 
 /// How the guard stands to the cgroups of a device's bulk writers.
@@ -139,6 +143,10 @@ pub enum Transition {
     PaceHurts,
     /// Lower paces gave syncs nothing: back to the one before.
     Vain,
+    /// For a second bulk writers have the least, to learn what syncs do undisturbed.
+    Probe,
+    /// That second is over.
+    Probed,
     /// Syncs pause.
     Loosen,
     /// Syncs are back.
@@ -181,6 +189,8 @@ impl Transition {
             Transition::Compare => "compare",
             Transition::PaceHurts => "pace-hurts",
             Transition::Vain => "vain",
+            Transition::Probe => "probe",
+            Transition::Probed => "probed",
             Transition::Loosen => "loosen",
             Transition::Tighten => "tighten",
             Transition::Ended => "ended",
@@ -211,6 +221,10 @@ impl Transition {
             }
             Transition::PaceHurts => "syncs keep more without a pace: they wait for what it delays",
             Transition::Vain => "lower paces give syncs nothing: what they lose they lose elsewhere",
+            Transition::Probe => {
+                "a second with the least that bulk writers may have, to learn what syncs do undisturbed"
+            }
+            Transition::Probed => "that second is over",
             Transition::Loosen => "syncs pause",
             Transition::Tighten => "syncs are back",
             Transition::Ended => "nothing was written in bulk for 30 s",
@@ -222,7 +236,9 @@ impl Transition {
             Transition::WorkingSet => "the group needs pages again that it gave back",
             Transition::OtherStall => "the group waits for I/O and writes nothing",
             Transition::Escapes => "the group writes pages that count for others",
-            Transition::NotEnough => "syncs lose, and no lower limit of cgroups helps: the other limits hold as well",
+            Transition::NotEnough => {
+                "syncs lose, and no lower limit of cgroups helps: the other limits hold as well"
+            }
             Transition::Enough => "syncs keep their rate: the other limits are not needed",
             Transition::Again => "ten minutes are over",
         }

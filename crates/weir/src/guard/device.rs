@@ -8,6 +8,7 @@ use weir_control::{
 use weir_core::target::DeviceNumber;
 
 use super::log::{Minute, News, wish};
+use super::private::Judged;
 use super::second::{Gather, Limit};
 
 /// That another device on the same disk is flooded is told again after so long without.
@@ -36,6 +37,11 @@ pub trait Law {
     fn judged(&self, _at_ns: u64, _since_ns: u64) -> (Kept, Need) {
         (Kept::Unknown, Need::Nobody)
     }
+
+    /// Whether private limits are to make a probe, to learn what syncs do undisturbed.
+    fn wants_probe(&self, _at_ns: u64) -> bool {
+        false
+    }
 }
 
 impl Law for Guard {
@@ -61,6 +67,10 @@ impl Law for Guard {
 
     fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
         Guard::judged(self, at_ns, since_ns)
+    }
+
+    fn wants_probe(&self, at_ns: u64) -> bool {
+        Guard::wants_probe(self, at_ns)
     }
 }
 
@@ -158,14 +168,11 @@ impl GuardedDevice {
         is_news
     }
 
-    /// What syncs keep since a moment, and whether there are any to protect.
-    pub fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
-        self.law.judged(at_ns, since_ns)
-    }
-
-    /// Age of the oldest sync under way at the last sample.
-    pub fn oldest_ns(&self) -> u64 {
-        self.last.as_ref().map_or(0, |(sample, _)| sample.syncs.oldest_ns)
+    /// What private limits go by: what is known of its syncs as of the last sample, and what they keep since a moment.
+    pub fn judged(&self, at_ns: u64, since_ns: u64) -> Judged {
+        let (kept, need) = self.law.judged(at_ns, since_ns);
+        let oldest_ns = self.last.as_ref().map_or(0, |(sample, _)| sample.syncs.oldest_ns);
+        Judged { kept, need, oldest_ns, wants_probe: self.law.wants_probe(at_ns) }
     }
 
     /// Takes in a sample and asks the law.

@@ -87,11 +87,11 @@ fn what_syncs_do_while_another_device_disturbs_them_is_not_learned() {
 fn a_law_that_is_set_aside_holds_nothing() {
     let (mut toy, mut guard) = taught(Scene::default());
     toy.scene.flood = FLOOD;
-    guard.set_aside(Hold { covers: true, is_at_work: true });
+    guard.set_aside(Hold { covers: true, is_at_work: true, ..Hold::default() });
     toy.limits.now_bytes = toy.limits.saved_bytes;
     let mut seen = toy.run(&mut guard, 10.0);
     toy.scene.flood = 0.0;
-    guard.set_aside(Hold { covers: true, is_at_work: false });
+    guard.set_aside(Hold { covers: true, ..Hold::default() });
     seen.extend(toy.run(&mut guard, 60.0));
     let does = |look: &Seen| look.decision.mood == Mood::Holding || look.decision.action != Action::Keep;
     assert!(!seen.iter().any(does), "{:?}", branches(&seen));
@@ -108,7 +108,7 @@ fn what_syncs_do_beside_bulk_writers_that_are_held_is_not_learned() {
         let (mut toy, mut guard) = taught(Scene::default());
         toy.scene.threads = 1.0;
         toy.run(&mut guard, 20.0);
-        guard.set_aside(Hold { covers: true, is_at_work });
+        guard.set_aside(Hold { covers: true, is_at_work, ..Hold::default() });
         toy.limits.now_bytes = toy.limits.saved_bytes;
         toy.scene.syncs /= 4.0;
         let seen = toy.run(&mut guard, 180.0);

@@ -217,6 +217,54 @@ fn who_writes_past_the_page_cache_is_paced_at_once() {
     assert!(matches!(plant.law.state(), State::Paced { .. }), "{:?}", plant.said);
 }
 
+/// Of a flood that has lasted for a while, with its state before.
+fn probed(can_pace: bool) -> (Plant, State) {
+    let mut plant = Plant::new(40.0, 4.0, xfs_1);
+    plant.can_pace = can_pace;
+    plant.run(30).wants_probe = true;
+    for _ in 0..20 {
+        let before = plant.law.state();
+        plant.look();
+        if plant.said.last() == Some(&Transition::Probe) {
+            plant.wants_probe = false;
+            return (plant, before);
+        }
+    }
+    panic!("no probe: {:?}", plant.said);
+}
+
+#[test]
+fn a_probe_lasts_a_second_and_what_was_before_returns() {
+    for can_pace in [true, false] {
+        let (mut plant, before) = probed(can_pace);
+        let most = Wish { budget_bytes: Some(2 << 20), pace: can_pace.then_some(4_100_000), room_bytes: 0 };
+        let wish = plant.law.wish();
+        assert!(wish.pace <= most.pace && wish.budget_bytes <= most.budget_bytes, "{wish:?}");
+        assert_eq!(plant.law.probed_from(), Some(plant.now_ns + SECOND_NS / 5));
+        (0..12).for_each(|_| plant.look());
+        assert_eq!((plant.said.last(), plant.law.state()), (Some(&Transition::Probed), before));
+        assert_eq!(plant.law.probed_from(), None);
+    }
+}
+
+#[test]
+fn whatever_ends_a_probe_early_leaves_nothing_of_it() {
+    type Change = fn(&mut Plant);
+    let cases: [(Change, &[Transition]); 3] = [
+        (|plant| plant.need = Need::Pausing, &[Transition::Probed, Transition::Loosen]),
+        (|plant| plant.is_gone = true, &[Transition::Gone]),
+        (|plant| plant.need = Need::Nobody, &[Transition::Unneeded]),
+    ];
+    for (change, expected) in cases {
+        let (mut plant, _) = probed(true);
+        let said = plant.said.len();
+        change(&mut plant);
+        (0..2).for_each(|_| plant.look());
+        assert_eq!(&plant.said[said..], expected);
+        assert_eq!((plant.law.probed_from(), plant.law.wish().pace), (None, None));
+    }
+}
+
 #[test]
 fn without_io_max_dirty_pages_are_bounded_further() {
     let mut plant = Plant::new(40.0, 4.0, queue);
@@ -232,7 +280,8 @@ fn one_that_cannot_be_paced_costs_the_others_nothing_and_the_other_limits_join()
     let mut plant = Plant::new(40.0, 4.0, xfs_1);
     plant.run(30);
     let before = plant.said.len();
-    (plant.can_pace, plant.answer) = (false, |_, _, _| 0.5);
+    plant.can_pace = false;
+    plant.answer = |_, _, _| 0.5;
     plant.run(15);
     assert!(matches!(plant.law.state(), State::Paced { .. }) && plant.law.is_not_enough());
     let others = [Transition::Raise, Transition::NotEnough];

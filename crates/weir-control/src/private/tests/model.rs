@@ -27,6 +27,7 @@ pub struct Plant {
     work: Work,
     pub is_direct: bool,
     pub can_pace: bool,
+    pub wants_probe: bool,
     /// Its pages count for another cgroup.
     pub escapes: bool,
     pub need: Need,
@@ -61,6 +62,7 @@ impl Plant {
             work: Work::default(),
             is_direct: false,
             can_pace: true,
+            wants_probe: false,
             escapes: false,
             need: Need::Here,
             is_writing: true,
@@ -83,7 +85,7 @@ impl Plant {
     }
 
     /// A tenth of a second: the cgroup fills what it may, the device writes, commits keep their share.
-    fn look(&mut self) {
+    pub fn look(&mut self) {
         self.now_ns += LOOK_NS;
         let pace = self.law.wish().pace.map(|pace| pace as f64);
         let held = self.group.memory.held();
@@ -137,6 +139,7 @@ impl Plant {
             is_direct: self.is_direct,
             groups: if self.is_gone { &[] } else { &groups },
             can_pace: self.can_pace,
+            wants_probe: self.wants_probe,
         };
         if let Some(transition) = self.law.step(&seen) {
             self.said.push(transition);

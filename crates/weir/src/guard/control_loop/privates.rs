@@ -3,7 +3,7 @@
 use weir_control::Effect;
 use weir_control::private::Hold;
 
-use super::super::private::{Judged, Now};
+use super::super::private::Now;
 use super::super::sampler::{Seen, Time};
 use super::ControlLoop;
 
@@ -17,8 +17,7 @@ impl ControlLoop {
                 said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
                 continue;
             };
-            let (kept, need) = self.devices[device].judged(time.now_ns, privates.judged_from(device));
-            let judged = Judged { kept, need, oldest_ns: self.devices[device].oldest_ns() };
+            let judged = self.devices[device].judged(time.now_ns, privates.judged_from(device));
             let exempt = || self.sampler.exempt();
             let now = Now { seen, writers: &self.writers[device], time, exempt: &exempt };
             let said = privates.sample(device, &now, judged);

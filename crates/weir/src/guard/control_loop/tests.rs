@@ -415,7 +415,7 @@ fn a_limit_that_private_ones_take_the_place_of_is_told_once_and_not_counted() {
     stage.sample(&[set(20)]);
     stage.done();
     stage.told();
-    let by = Hold { covers: true, is_at_work: true };
+    let by = Hold { covers: true, ..Hold::default() };
     for told in [vec!["loop0: lets go of knob: the cgroups of bulk writers are held"], vec![]] {
         stage.control_loop.set_aside(0, by, 0);
         stage.sample(&[set(10)]);

@@ -77,6 +77,8 @@ pub struct Judged {
     pub need: Need,
     /// Age of the oldest under way.
     pub oldest_ns: u64,
+    /// Nothing like them was seen undisturbed, nor probed lately.
+    pub wants_probe: bool,
 }
 
 impl Privates {
@@ -132,7 +134,9 @@ impl Privates {
             is_direct: now.writers.watch.is_past_the_page_cache(),
             groups: &groups,
             can_pace,
+            wants_probe: judged.wants_probe,
         });
+        device.hold.probed_from_ns = device.law.probed_from();
         device.groups.apply(device.law.wish(), &groups, device.dirty_share, time.now_ns);
         if let Some(transition) = transition {
             said.push(device.sentence(transition, judged.kept, self.shadow));
@@ -276,7 +280,8 @@ impl Device {
         let all = writers.watch.bulk_bytes();
         let others = all.saturating_sub(self.groups.held_bytes(&writers.watch.all_writers(), host));
         let is_little = others <= OTHERS_BYTES || (others as f64) < OTHERS * all as f64;
-        self.hold.covers = self.law.holds() && !self.law.is_not_enough() && is_little && self.groups.are_counted();
+        self.hold.covers =
+            self.law.holds() && !self.law.is_not_enough() && is_little && self.groups.are_counted();
     }
 
     fn sentence(&self, transition: Transition, kept: Kept, shadow: bool) -> String {

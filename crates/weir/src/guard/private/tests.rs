@@ -78,6 +78,7 @@ struct Stage {
     are_not_all: bool,
     need: Need,
     kept: Kept,
+    wants_probe: bool,
     /// Of dd, a sample.
     bytes: u64,
     /// What others write in a sample.
@@ -118,6 +119,7 @@ impl Stage {
             are_not_all: false,
             need,
             kept: Kept::Unknown,
+            wants_probe: false,
             bytes: 20 * MB,
             others,
             unnamed: 0,
@@ -218,7 +220,8 @@ impl Stage {
                 flow: DeviceFlow { written_bytes: 20 * MB, ..DeviceFlow::default() },
             };
             let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
-            let judged = Judged { kept: self.kept, need: self.need, oldest_ns: 0 };
+            let (kept, need, wants_probe) = (self.kept, self.need, self.wants_probe);
+            let judged = Judged { kept, need, oldest_ns: 0, wants_probe };
             self.writers.push(&seen, time);
             let exempt = || Exempt { processes: [DATABASE].into(), are_not_all: self.are_not_all };
             for minor in 0..devices {
@@ -253,7 +256,7 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     assert_eq!((stage.done.borrow().taken.as_slice(), said.len()), (&[actuator.to_string()][..], 1));
     let high = stage.done.borrow().limits.high.unwrap();
     assert!((107 * MB..118 * MB).contains(&high), "{high}: what it holds, a margin, and five times 20 MB");
-    assert_eq!(stage.privates.hold(0), Hold { covers: true, is_at_work: true });
+    assert_eq!(stage.privates.hold(0), Hold { covers: true, is_at_work: true, probed_from_ns: None });
     // It grows: the limit goes up at once.
     stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 500000000");
     stage.set("/sys/fs/cgroup/backup.service/memory.current", "500000000");
@@ -264,6 +267,20 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     assert!(said[0].contains("at the baseline (unneeded)"), "{said:?}");
     assert!(!stage.privates.hold(0).covers);
     assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
+}
+
+/// As after a start during a flood.
+#[test]
+fn a_probe_is_told_and_leaves_no_limit() {
+    let mut stage = Stage::new(&[]);
+    stage.wants_probe = true;
+    let said = stage.sample(3);
+    assert!(said.last().unwrap().contains(" (probe): a second with the least"), "{said:?}");
+    assert!(stage.done.borrow().limits.pace.is_some() && stage.privates.hold(0).probed_from_ns.is_some());
+    stage.wants_probe = false;
+    let said = stage.sample(2);
+    assert!(said.len() == 1 && said[0].contains(" (probed): "), "{said:?}");
+    assert_eq!((stage.done.borrow().limits.pace, stage.privates.hold(0).probed_from_ns), (None, None));
 }
 
 /// As on kernels that are started with psi=0.
