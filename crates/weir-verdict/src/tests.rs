@@ -116,6 +116,23 @@ fn a_flood_that_did_not_press_proves_nothing() {
     assert_eq!(text, "flood=50% could not be judged: nothing follows from this bulk writer.");
 }
 
+/// A rate a little above the idle one is chance, and nobody is left with more than all.
+#[test]
+fn a_flood_leaves_no_more_than_all() {
+    let mut lab = Lab::new();
+    lab.limits();
+    for (kind, iops) in [(PhaseKind::Idle, 9_000.0), (PhaseKind::Flood, 10_000.0)] {
+        lab.phase(kind, 10, None, &Behaviour { iops, usual_ns: 110_000, slow_ns: 900_000 });
+    }
+    let bar = Bar { text: "flood=50%".into(), rule: BarRule::FloodPercent(50.0) };
+    let report = from_record(&lab.record(vec![bar])).unwrap();
+    let flood = finding(&report, Topic::Flood);
+    assert_eq!(flood.grade, Some(Grade::Good));
+    assert_eq!(flood.summary, "a bulk writer leaves 100 % of 10 threads' commits");
+    assert!(flood.statements.iter().any(|said| said.text.starts_with("100 % of the commits remain, ")));
+    assert_eq!(report.bars[0].statement.text, "flood=50% is met: 100 % kept.");
+}
+
 #[test]
 fn without_a_rescue_the_experiment_is_advised() {
     let mut lab = throttled_and_flooded();

@@ -3,7 +3,7 @@
 use crate::doctor::{BarResult, Evidence, Measurement, Statement};
 use crate::notes::{Bar, BarRule, StepKind, SyncPath};
 use crate::rules::flood;
-use crate::view::{View, latency_of, percent, point_of, rate_of, throughput_of, time};
+use crate::view::{View, latency_of, point_of, rate_of, throughput_of, time};
 use weir_core::units::{Bytes, megabytes_per_second, per_second};
 
 /// Holds every bar against what was measured.
@@ -65,7 +65,11 @@ fn hold(view: &View, rule: BarRule) -> Option<(bool, String, Evidence)> {
             let worst = flood::worst(story).filter(|worst| !flood::is_unclear(story, worst))?;
             let share = flood::kept(&worst.flood, worst);
             let m = view.measurements.iter().find(|m| m.id == worst.flood.measurement)?;
-            Some((share * 100.0 >= at_least, format!("{} kept", percent(share)), rate_of(m)))
+            Some((
+                share * 100.0 >= at_least,
+                format!("{} kept", flood::left(&worst.flood, worst)),
+                rate_of(m),
+            ))
         }
     }
 }

@@ -32,7 +32,9 @@ pub fn judge(view: &View) -> Option<Finding> {
             "commits beside a bulk writer were faster than before it, so that nothing follows".to_string()
         }
         Grade::Unknown => "a bulk writer caused no collapse".to_string(),
-        _ => format!("a bulk writer leaves {} of {} commits", percent(share), owner(worst.threads)),
+        _ => {
+            format!("a bulk writer leaves {} of {} commits", left(&worst.flood, worst), owner(worst.threads))
+        }
     };
     Some(Finding { topic: Topic::Flood, grade: Some(grade), summary, statements })
 }
@@ -62,7 +64,7 @@ pub fn grade_of(effect: &FloodEffect) -> Grade {
 }
 
 fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
-    let share = percent(kept(&worst.flood, worst));
+    let share = left(&worst.flood, worst);
     let p99 = worst.flood.p99_ns.map_or("too few for a p99".to_string(), |p99| format!("p99 {}", time(p99)));
     let text = match grade {
         Grade::Unknown if kept(&worst.flood, worst) > ANOTHER_MACHINE => {
@@ -84,6 +86,11 @@ pub fn owner(n: u32) -> String {
 /// Share of the idle rate that a side keeps.
 pub fn kept(side: &EffectSide, effect: &FloodEffect) -> f64 {
     if effect.idle.iops.mean > 0.0 { side.iops.mean / effect.idle.iops.mean } else { 1.0 }
+}
+
+/// The same in words. Nobody is left with more than all: a rate above the idle one is chance.
+pub fn left(side: &EffectSide, effect: &FloodEffect) -> String {
+    percent(kept(side, effect).min(1.0))
 }
 
 fn collapse(effect: &FloodEffect) -> Statement {
@@ -163,9 +170,9 @@ pub fn tried(story: &FloodStory) -> Option<String> {
     Some(format!(
         "vm.dirty_bytes = {} left {} of {} commits instead of {}, {lacks}",
         limit(side.dirty_bytes?),
-        percent(kept(side, effect)),
+        left(side, effect),
         owner(effect.threads),
-        percent(kept(&effect.flood, effect)),
+        left(&effect.flood, effect),
     ))
 }
 

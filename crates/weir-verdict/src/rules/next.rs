@@ -2,10 +2,10 @@
 //! the load.
 
 use super::fall;
-use super::flood::{grade_of, kept, owner};
+use super::flood::{grade_of, kept, left, owner};
 use crate::doctor::{Grade, NextStep};
 use crate::sustained::Kind;
-use crate::view::{View, percent, quoted};
+use crate::view::{View, quoted};
 use weir_oltp::Dialect;
 
 /// Threads of the workload that an experiment runs unless it is told otherwise.
@@ -78,7 +78,7 @@ fn dirty_limit(view: &View) -> Option<NextStep> {
     let with_threads = if most == THREADS { String::new() } else { format!(" --threads {most}") };
     let why = format!(
         "A bulk writer leaves {} of {} commits: a sweep finds the dirty limit that suits both.",
-        percent(kept(&worst.flood, worst)),
+        left(&worst.flood, worst),
         owner(worst.threads),
     );
     Some(NextStep {
