@@ -134,11 +134,23 @@ fn a_flood_leaves_no_more_than_all() {
 }
 
 #[test]
-fn without_a_rescue_the_experiment_is_advised() {
-    let mut lab = throttled_and_flooded();
-    lab.notes.flood.phases.retain(|p| p.kind != PhaseKind::Rescue);
-    let report = report(lab);
-    assert!(!report.advice[0].measured && report.advice[0].command.starts_with("sudo weir doctor"));
+fn without_a_rescue_the_experiment_is_advised_unless_the_limit_is_low() {
+    for (name, value, current) in [
+        ("vm.dirty_ratio", 20, Some("vm.dirty_ratio = 20 (4 GiB now)")),
+        ("vm.dirty_bytes", 15_000_001, Some("15 MB")),
+        ("vm.dirty_bytes", 15_000_000, None),
+        ("vm.dirty_bytes", 8_000_000, None),
+    ] {
+        let mut lab = throttled_and_flooded();
+        lab.notes.flood.limits_found = vec![(name.into(), value)];
+        lab.notes.flood.phases.retain(|p| p.kind != PhaseKind::Rescue);
+        let advice = report(lab).advice;
+        assert_eq!(advice.first().map(|advice| advice.current.as_str()), current, "{name} {value}: {advice:?}");
+        for advice in advice {
+            assert!(!advice.measured && advice.command.starts_with("sudo weir doctor"), "{advice:?}");
+            assert_eq!(advice.proposed, "15 MB");
+        }
+    }
 }
 
 /// What a trial changed is said, and why it is not advised.
