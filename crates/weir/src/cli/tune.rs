@@ -30,7 +30,8 @@ Examples:
 
 The workload is that of weir bench's flags, of a job file (--job), of a sysbench fileio command line (--fileio), of \
 `weir db run` (--db), or a command of your own (--command). A database's variables are knobs \
-like others. Without any: random writes of 16 KiB, each followed by fsync, from 10 threads.
+like others. Without any: random writes of 16 KiB, each followed by fsync, from 10 threads; for a ladder 60 % reads \
+and 40 % writes of 16 KiB over two files, each write followed by fdatasync, from 2 threads.
 `@` stands for the target's device. weir restores every setting after every trial, and in every case at the end.";
 
 /// Arguments of `weir tune`.
