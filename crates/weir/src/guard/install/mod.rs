@@ -69,7 +69,8 @@ fn needs(settings: &GuardSettings, program: &Path) -> Needs {
 /// What to do next, first things first.
 pub fn next_steps(settings: &GuardSettings, now: bool) -> String {
     let mut steps = Vec::new();
-    if !settings.shadow {
+    // One that runs already refuses another.
+    if !settings.shadow && !now {
         steps.push(("watch it first, in shadow mode", "weir guard run --shadow"));
     }
     if !now {
@@ -153,5 +154,13 @@ mod tests {
         );
         let steps = next_steps(&settings(), true);
         assert!(steps.contains("--shadow=false --now") && !steps.contains("enable --now"), "{steps}");
+        let steps = next_steps(&GuardSettings::default(), true);
+        assert!(steps.starts_with("next\n  1. watch it\n") && !steps.contains("guard run"), "{steps}");
+    }
+
+    #[test]
+    fn the_readme_shows_the_steps_that_are_printed() {
+        let steps = next_steps(&settings(), false);
+        assert!(include_str!("../../../../../README.md").contains(&steps), "{steps}");
     }
 }
