@@ -45,7 +45,7 @@ fn lay_over(settings: &mut GuardSettings, args: &Args) {
     settings.metrics_for_others |= args.metrics_for_others;
     settings.log = args.log.clone().or(settings.log.take());
     settings.duration = args.duration.or(settings.duration);
-    settings.format = args.format;
+    settings.format = args.format.unwrap_or(settings.format);
     settings.history &= !args.no_history;
 }
 
@@ -69,16 +69,21 @@ mod tests {
     use weir_core::units::Nanos;
 
     use super::*;
+    use crate::guard::settings::Format;
 
     #[test]
     fn flags_go_before_the_file() {
-        let text = "target-p99 = \"20ms\"\nkeep = 0.8\ndevices = \"sda\"\nshadow = true\n";
+        let text = "target-p99 = \"20ms\"\nkeep = 0.8\ndevices = \"sda\"\nshadow = true\nformat = \"json\"\n";
         let guard = |args: &Args| guard(args, Some((Path::new("guard.toml"), text)));
         let typed = Args { keep: Some(0.95), no_history: true, ..Args::default() };
         let settings = guard(&typed).unwrap();
         assert_eq!(settings.target.p99, LatencyTarget::Absolute(Nanos::from_millis(20)));
         assert_eq!((settings.target.keep, settings.shadow, settings.history), (0.95, true, false));
-        assert_eq!(settings.devices, ["sda"]);
+        assert_eq!((settings.format, &settings.devices[..]), (Format::Json, &["sda".to_string()][..]));
+        assert_eq!(
+            guard(&Args { format: Some(Format::Text), ..typed.clone() }).unwrap().format,
+            Format::Text
+        );
         assert!(!guard(&Args { shadow: Some(false), ..typed.clone() }).unwrap().shadow);
         let others = Args { metrics: "0.0.0.0:9750".parse().ok(), ..typed.clone() };
         assert!(guard(&others).unwrap_err().to_string().contains("are readable by every host"));

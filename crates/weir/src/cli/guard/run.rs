@@ -70,9 +70,9 @@ pub struct Args {
     /// End after this long [default: until a signal]
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Nanos>,
-    /// Form of the log on stderr, and of the summary on stdout at the end
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub format: Format,
+    /// Form of the log on stderr, and of the summary on stdout at the end [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
     /// Keep no history in the store
     #[arg(long)]
     pub no_history: bool,

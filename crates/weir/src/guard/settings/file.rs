@@ -10,10 +10,10 @@ use weir_core::units::Nanos;
 
 use crate::daemon::MetricsAt;
 
-use super::{ActuatorChoice, GuardSettings, Protected, SensorChoice, latency_target, share};
+use super::{ActuatorChoice, Format, GuardSettings, Protected, SensorChoice, latency_target, share};
 
 /// The keys, in the order in which they are printed.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "devices",
     "target-p99",
     "keep",
@@ -27,6 +27,7 @@ const KEYS: [&str; 14] = [
     "metrics-for-others",
     "log",
     "duration",
+    "format",
     "history",
 ];
 
@@ -87,6 +88,13 @@ fn set(settings: &mut GuardSettings, key: &str, value: &DeValue<'_>) -> Result<(
         "log" => settings.log = Some(PathBuf::from(text(value)?)),
         "duration" => {
             settings.duration = Some(text(value)?.parse::<Nanos>().map_err(|error| error.to_string())?);
+        }
+        "format" => {
+            settings.format = match text(value)? {
+                "text" => Format::Text,
+                "json" => Format::Json,
+                word => return Err(format!("expected text or json, got `{word}`")),
+            };
         }
         "history" => settings.history = flag(value)?,
         other => return Err(format!("expected a setting of the guard, got `{other}`")),
@@ -158,6 +166,9 @@ pub fn print(settings: &GuardSettings) -> String {
     }
     if let Some(duration) = settings.duration {
         line("duration", quoted(&format!("{}ns", duration.0)));
+    }
+    if settings.format == Format::Json {
+        line("format", quoted("json"));
     }
     line("history", settings.history.to_string());
     out

@@ -17,7 +17,7 @@ fn what_is_printed_reads_back_the_same() {
         metrics_for_others: true,
         log: Some(PathBuf::from("/var/log/guard.log")),
         duration: Some(Nanos::from_secs(90)),
-        format: Format::Text,
+        format: Format::Json,
         history: false,
     };
     assert_eq!(file::parse(&print(&full)), Ok(full));
@@ -39,6 +39,7 @@ fn mistakes_are_named_with_their_line() {
         ("may = [\"memory\"]\n", 1, "may: expected cgroup, got `memory`"),
         ("sensor = \"eye\"\n", 1, "expected auto, syscalls, canary or diskstats, got `eye`"),
         ("metrics = \"9750\"\n", 1, "expected an address and port"),
+        ("format = \"xml\"\n", 1, "format: expected text or json, got `xml`"),
         ("shadow = 1\n", 1, "shadow: expected true or false"),
         ("shadow = tru\n", 1, ""),
     ] {
