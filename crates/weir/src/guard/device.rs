@@ -86,6 +86,8 @@ pub struct GuardedDevice {
     pub wish: Option<u64>,
     /// What private limits do for it. While those hold its bulk writers, nothing is asked of the others.
     pub hold: Hold,
+    /// The limit that is turned is a cgroup's.
+    of_cgroup: bool,
     /// Cgroups of its bulk writers are held: its share is to be counted strictly, whatever else is asked of that.
     pub is_exact: bool,
     /// Why its limit could not be taken over when it came back.
@@ -112,6 +114,7 @@ impl GuardedDevice {
             is_there: true,
             wish: None,
             hold: Hold::default(),
+            of_cgroup: false,
             is_exact: false,
             not_taken: None,
             disturbed_ns: None,
@@ -131,9 +134,10 @@ impl GuardedDevice {
         (self.name, self.minute.device) = (name.to_string(), name.to_string());
     }
 
-    /// It is another device now, or one that was away: what was learned is void.
+    /// It is another device now, or one that was away: what was learned is void, what holds its bulk writers is as it was.
     pub fn begin_anew(&mut self, number: DeviceNumber, law: Box<dyn Law>) {
         (self.number, self.law, self.is_there, self.wish) = (number, law, true, None);
+        self.law.change_actuator(self.of_cgroup);
         self.law.set_aside(self.hold);
         self.gather = Gather::default();
         self.not_taken = None;
@@ -141,7 +145,7 @@ impl GuardedDevice {
 
     /// Another limit is turned from now on, of a cgroup or of dirty pages: nothing is asked of it yet.
     pub fn change_actuator(&mut self, of_cgroup: bool) {
-        self.wish = None;
+        (self.of_cgroup, self.wish) = (of_cgroup, None);
         self.law.change_actuator(of_cgroup);
     }
 

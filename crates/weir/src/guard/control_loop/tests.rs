@@ -645,6 +645,23 @@ fn sleep_makes_windows_begin_anew() {
     assert_eq!(stage.done(), ["set 10"]);
 }
 
+/// A cgroup's limit is in other units than one of dirty pages.
+#[test]
+fn after_sleep_a_law_knows_whose_limit_is_turned() {
+    let mut stage = Stage::new(1, false);
+    let knob = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
+    let to_cgroup = Switch::Cgroup { actuator: Actuator::Cgroup(knob), why: "dd is past it".to_string() };
+    for (switch, of_cgroup) in [(to_cgroup, true), (Switch::Back { why: "it ended".to_string() }, false)] {
+        *stage.chosen.next.borrow_mut() = Some(switch);
+        stage.sample(&[KEEP]);
+        let made = stage.script.borrow().made;
+        stage.script.borrow_mut().changed.clear();
+        stage.now.boot_ns += 3_600_000_000_000;
+        stage.sample(&[KEEP]);
+        assert_eq!((stage.script.borrow().made, &stage.script.borrow().changed[..]), (made + 1, &[of_cgroup][..]));
+    }
+}
+
 #[test]
 fn a_limit_that_is_refused_is_tried_again_ever_less_often() {
     let mut stage = Stage::new(1, false);
