@@ -223,9 +223,11 @@ fn take(host: Host, journal: Journal, actuator: Actuator, shadow: bool) -> Take 
 /// What there is before anything is turned.
 fn shadow_limits(host: &Host, actuator: &Actuator, floor_bytes: u64) -> Result<Limits, KnobError> {
     let saved_bytes = match actuator {
-        Actuator::Cgroup(_) | Actuator::Private { .. } => Governor::baseline_bytes(host, actuator)?,
         // Where the kernel does not say, there is no room to turn anything in.
-        Actuator::Dirty | Actuator::Bdi(_) => host.vm_settings().dirty_threshold_bytes.unwrap_or(floor_bytes),
+        Actuator::Dirty => host.vm_settings().dirty_threshold_bytes.unwrap_or(floor_bytes),
+        Actuator::Bdi(_) | Actuator::Cgroup(_) | Actuator::Private { .. } => {
+            Governor::baseline_bytes(host, actuator)?
+        }
     };
     Ok(Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes: floor_bytes.min(saved_bytes) })
 }
@@ -233,4 +235,31 @@ fn shadow_limits(host: &Host, actuator: &Actuator, floor_bytes: u64) -> Result<L
 fn floor() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     FLOOR_BYTES.max(processors * FLOOR_OF_PROCESSOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_core::target::DeviceNumber;
+
+    use super::*;
+    use crate::guard::testing::Disks;
+
+    /// Before Linux 6.2 there is no `strict_limit`.
+    #[test]
+    fn a_shadow_would_turn_no_share_that_the_kernel_does_not_have() {
+        let disks = Disks::of(&["sda"]);
+        let (host, number) = (disks.host(), DeviceNumber { major: 8, minor: 0 });
+        let mut take = exact(&host, &Journal::at(&disks.path("journal")), true);
+        for (file, text) in [("max_ratio_fine", "500000"), ("max_bytes", "0")] {
+            disks.write(&format!("sys/class/bdi/8:0/{file}"), text);
+        }
+        disks.write("proc/vmstat", "nr_dirty_threshold 1000\n");
+        let refused = take(0, "sda", number).map(|group| group.actuator).unwrap_err();
+        assert!(refused.contains("strict_limit"), "{refused}");
+        for (strict, share) in [("0", 1), ("1", 2)] {
+            disks.write("sys/class/bdi/8:0/strict_limit", strict);
+            let group = take(0, "sda", number).unwrap();
+            assert_eq!(group.limits.saved_bytes, 1000 * 4096 / share, "strict_limit {strict}");
+        }
+    }
 }

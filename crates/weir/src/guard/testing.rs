@@ -129,6 +129,18 @@ impl Disks {
         Host::at(self.0.path())
     }
 
+    /// Where a file of theirs lies.
+    pub fn path(&self, file: &str) -> std::path::PathBuf {
+        self.0.path().join(file)
+    }
+
+    /// Writes a file, and makes its folder.
+    pub fn write(&self, file: &str, text: &str) {
+        let path = self.path(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
     /// A disk is there from now on.
     pub fn plug(&self, name: &str) {
         let (folder, number) = (self.folder(name), number(name));
