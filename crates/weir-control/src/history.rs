@@ -36,9 +36,9 @@ pub struct History {
 /// One device's part of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceHistory {
-    /// The kernel's name.
+    /// The kernel's name when the record began.
     pub name: String,
-    /// Its number when the guard began.
+    /// Its number then.
     pub number: DeviceNumber,
     /// What was turned, in words: `vm.dirty_bytes`, `sda/bdi/max_ratio_fine`.
     #[serde(rename = "lever")]
@@ -270,7 +270,7 @@ impl History {
 pub struct Noted {
     /// In milliseconds since the start of the record, the time that the machine slept included.
     pub at_ms: u64,
-    /// The device's name; empty where the guard itself is meant.
+    /// The device's name, in a history that of its [`DeviceHistory`]; empty where the guard itself is meant.
     pub device: String,
     /// The decision; absent where something happened without one, such as a device that is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]

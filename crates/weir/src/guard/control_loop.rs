@@ -241,7 +241,7 @@ impl ControlLoop {
             let number = self.devices[at].number;
             self.devices[at].begin_anew(number, (self.make_law)());
         }
-        self.report(Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } });
+        self.report(None, Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } });
     }
 
     /// Devices that went, and those that came back.
@@ -363,7 +363,7 @@ impl ControlLoop {
             let effect = effect.clone().filter(|_| is_cause).unwrap_or(Effect::None);
             self.count(device, &effect);
             match self.devices[device].told(at_ms, effect) {
-                Some(Some(noted)) => self.report(noted),
+                Some(Some(noted)) => self.report(Some(device), noted),
                 Some(None) => self.leave_out(),
                 None => {}
             }
@@ -420,14 +420,17 @@ impl ControlLoop {
     }
 
     fn report_of(&mut self, device: usize, at_ms: u64, effect: Effect) {
-        let device = self.devices[device].name.clone();
-        self.report(Noted { at_ms, device, decision: None, effect });
+        let name = self.devices[device].name.clone();
+        self.report(Some(device), Noted { at_ms, device: name, decision: None, effect });
     }
 
-    fn report(&mut self, noted: Noted) {
+    /// Of a device, or of the guard itself.
+    fn report(&mut self, of: Option<usize>, noted: Noted) {
         self.reporter.noted(&noted);
         if let Some(pages) = &mut self.pages {
-            pages.noted(&Noted { at_ms: noted.at_ms.saturating_sub(self.chapter_ms), ..noted.clone() });
+            let at_ms = noted.at_ms.saturating_sub(self.chapter_ms);
+            let device = of.map_or(String::new(), |of| self.devices[of].in_history.clone());
+            pages.noted(&Noted { at_ms, device, ..noted.clone() });
         }
         if self.decisions.len() == DECISIONS {
             self.decisions.remove(0);
@@ -478,6 +481,7 @@ impl ControlLoop {
                 self.reporter.history(pages.take(in_chapter_ms));
                 self.chapter_ms = at_ms;
                 self.pages = Some(Pages::new(self.devices.len()));
+                self.devices.iter_mut().for_each(|device| device.in_history.clone_from(&device.name));
                 self.begin_chapter();
             }
         }
@@ -499,7 +503,7 @@ impl ControlLoop {
         let device = |(device, home): (&GuardedDevice, &usize)| {
             let group = &self.groups[*home];
             DeviceHistory {
-                name: device.name.clone(),
+                name: device.in_history.clone(),
                 number: device.number,
                 actuator: group.actuator.clone(),
                 sensor: device.sensor().unwrap_or(SensorSource::Diskstats),

@@ -78,6 +78,8 @@ impl Law for Guard {
 pub struct GuardedDevice {
     /// The kernel's name.
     pub name: String,
+    /// Its name when the record of the history began, by which its decisions are found there.
+    pub in_history: String,
     /// Its number now.
     pub number: DeviceNumber,
     /// Whether it was there at the last sample.
@@ -110,6 +112,7 @@ impl GuardedDevice {
     pub fn new(name: &str, number: DeviceNumber, law: Box<dyn Law>) -> GuardedDevice {
         GuardedDevice {
             name: name.to_string(),
+            in_history: name.to_string(),
             number,
             is_there: true,
             wish: None,

@@ -523,6 +523,29 @@ fn a_device_that_comes_back_under_another_name_has_that_ones_limit() {
     }
 }
 
+/// A report finds a device's decisions by its name in the record.
+#[test]
+fn a_record_has_one_name_of_a_device_until_the_next_begins() {
+    let mut stage = Stage::new(1, false);
+    stage.control_loop.pages = Some(Pages::new(1));
+    let mut history = stage.control_loop.history();
+    (stage.there.borrow_mut()[0], stage.names.borrow_mut()[0]) = (false, "loop7".to_string());
+    stage.sample(&[KEEP]);
+    stage.there.borrow_mut()[0] = true;
+    (0..10).for_each(|_| stage.sample(&[KEEP]));
+    stage.sample(&[set(10)]);
+    let told = stage.told();
+    assert!(told[3].starts_with("loop7: "), "{told:?}");
+    let lines = stage.control_loop.pages.as_mut().unwrap().take(0);
+    assert!(history.take_in(std::str::from_utf8(&lines).unwrap()));
+    let name = history.devices[0].name.clone();
+    let found: Vec<&str> = history.decisions.iter().map(|noted| noted.device.as_str()).collect();
+    assert_eq!((found, name.as_str()), (vec!["loop0"; told.len()], "loop0"));
+    stage.now.boot_ns += 25 * 3_600_000_000_000;
+    (0..11).for_each(|_| stage.sample(&[KEEP]));
+    assert_eq!(stage.control_loop.history().devices[0].name, "loop7");
+}
+
 #[test]
 fn a_device_that_was_swapped_is_another_one() {
     let mut stage = Stage::new(1, true);
