@@ -90,6 +90,11 @@ impl Flow {
         self.own.iter().map(|own| own.number).collect()
     }
 
+    /// Its file systems with a bdi of their own, when it began to be watched.
+    pub fn own_bdis(&self) -> &[OwnBdi] {
+        &self.own
+    }
+
     /// Counts since the look before, or since it is watched. `backlog_bytes` is what is dirty and what is under way, where
     /// that is known already. Else it is this device's where debugfs may be read, and the machine's elsewhere.
     ///

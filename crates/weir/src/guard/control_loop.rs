@@ -3,6 +3,7 @@
 mod cgroups;
 mod exact;
 mod privates;
+mod shares;
 
 use std::time::Duration;
 
@@ -10,8 +11,6 @@ use weir_control::{
     DeviceHistory, DeviceState, Effect, History, Noted, Parameters, Sample, Second, SensorSource, Standing,
     State, state,
 };
-
-use weir_core::target::DeviceNumber;
 
 use super::cost::Meter;
 use super::device::{GuardedDevice, Law};
@@ -29,7 +28,7 @@ use crate::daemon::notify::Manager;
 use self::exact::Exact;
 
 pub use cgroups::Cgroups;
-pub use exact::TakeExact;
+pub use shares::{Shares, TakeAlone};
 
 /// Samples a second.
 const SAMPLES_PER_SECOND: u64 = 10;
@@ -53,17 +52,26 @@ pub struct About {
     pub protect: String,
 }
 
+impl About {
+    /// What it does with a limit, in a word or two.
+    fn turns(&self) -> &'static str {
+        if self.shadow { "would turn" } else { "turns" }
+    }
+}
+
 /// Devices under guard.
 pub struct ControlLoop {
     about: About,
     devices: Vec<GuardedDevice>,
-    /// Limits of dirty pages, as the control loop began, then those of cgroups: each device is under one of all.
+    /// Limits of dirty pages, then those of cgroups: each device is under one of all.
     groups: Vec<Group>,
+    /// How many are of dirty pages.
+    first_of_cgroups: usize,
     /// By device, which limit of dirty pages is turned where no cgroup's is.
     homes: Vec<usize>,
     cgroups: Option<Cgroups>,
     privates: Option<Privates>,
-    take_exact: TakeExact,
+    shares: Shares,
     exact: Vec<Exact>,
     /// The bulk writers of each device.
     writers: Vec<Writers>,
@@ -94,8 +102,8 @@ pub struct Parts {
     pub cgroups: Option<Cgroups>,
     /// The private limits of bulk writers' cgroups, where those may be turned.
     pub privates: Option<Privates>,
-    /// How the bounds of cgroups are made exact.
-    pub take_exact: TakeExact,
+    /// How the devices' own shares are found and taken.
+    pub shares: Shares,
     /// The bulk writers of each device.
     pub writers: Vec<Writers>,
     /// What samples.
@@ -122,7 +130,7 @@ impl ControlLoop {
             groups,
             cgroups,
             privates,
-            take_exact,
+            shares,
             writers,
             mut sampler,
             make_law,
@@ -139,11 +147,12 @@ impl ControlLoop {
         ControlLoop {
             about,
             devices,
+            first_of_cgroups: groups.len(),
             groups,
             homes,
             cgroups,
             privates,
-            take_exact,
+            shares,
             exact,
             writers,
             sampler,
@@ -241,55 +250,51 @@ impl ControlLoop {
             let number = self.devices[at].number;
             self.devices[at].begin_anew(number, (self.make_law)());
         }
-        self.report(None, Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } });
+        self.report(
+            None,
+            Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } },
+        );
     }
 
     /// Devices that went, and those that came back.
     fn notice_who_is_there(&mut self, seen: &[Option<Seen>], at_ms: u64) {
         for (at, seen) in seen.iter().enumerate() {
+            let was_there = self.devices[at].is_there;
+            // With another share it is gone for a while, and taken over as it is then.
+            let is_another = was_there && self.sampler.is_remounted(at) && self.has_another_share(at);
+            let seen = seen.as_ref().filter(|_| !is_another);
             if seen.is_none() && self.cgroup_of(at).is_some() {
                 self.go_home(at, at_ms, "the device is gone");
             }
-            let was_there = self.devices[at].is_there;
-            let alone = self.groups.iter().position(|group| group.of_device && group.devices.contains(&at));
             match seen {
                 None if was_there => {
                     self.forget_privates(at, at_ms);
                     (self.devices[at].is_there, self.devices[at].wish) = (false, None);
-                    if let Some(group) = alone {
-                        self.groups[group].let_go();
-                    }
+                    self.let_go_of_share(at);
                     self.report_of(at, at_ms, Effect::Gone);
                 }
                 Some(seen) if !was_there && self.samples.is_multiple_of(SAMPLES_PER_SECOND) => {
                     let name = self.sampler.name(at);
                     // Its own limit is another file now, which may not be there yet.
-                    let taken =
-                        alone.map_or(Ok(()), |group| self.take_again(group, (at, &name, seen.number)));
-                    if let Err(why) = taken {
-                        if self.devices[at].not_taken.as_ref() != Some(&why) {
+                    match self.take_again(at, &name, seen.number) {
+                        Err(why) if self.devices[at].not_taken.as_ref() == Some(&why) => {}
+                        Err(why) => {
                             self.devices[at].not_taken = Some(why.clone());
                             self.report_of(at, at_ms, Effect::Refused { why });
                         }
-                        continue;
+                        Ok(turns) => {
+                            self.devices[at].begin_anew(seen.number, (self.make_law)());
+                            self.call(at, &name, at_ms);
+                            self.report_of(at, at_ms, Effect::Back);
+                            turns
+                                .into_iter()
+                                .for_each(|what| self.report_of(at, at_ms, Effect::Remark { what }));
+                        }
                     }
-                    self.devices[at].begin_anew(seen.number, (self.make_law)());
-                    self.call(at, &name, at_ms);
-                    self.report_of(at, at_ms, Effect::Back);
                 }
                 _ => {}
             }
         }
-    }
-
-    /// Takes a limit of one device over again, or that of the device that is there in its place.
-    fn take_again(&mut self, group: usize, device: (usize, &str, DeviceNumber)) -> Result<(), String> {
-        let (at, name, number) = device;
-        if self.devices[at].name == name {
-            return self.groups[group].take_again().map(drop).map_err(|error| error.to_string());
-        }
-        self.groups[group] = (self.take_exact)(at, name, number)?;
-        Ok(())
     }
 
     /// A device that is back may have another name, or be another one.
@@ -344,7 +349,7 @@ impl ControlLoop {
         let wishes = members.iter().filter_map(|device| self.devices[*device].wish);
         let wishes = wishes.chain(whole.then_some(WHOLE));
         let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat(now.awake_ns));
-        let is_of_cgroup = at >= self.first_of_cgroups();
+        let is_of_cgroup = at >= self.first_of_cgroups;
         let effect = effect.filter(|effect| !is_of_cgroup || *effect != Effect::Gone);
         if members.is_empty() {
             return self.tell_those_away(at, effect, at_ms);
@@ -446,7 +451,7 @@ impl ControlLoop {
     }
 
     fn end_second(&mut self, now: Moment, at_ms: u64) {
-        let first_of_cgroups = self.first_of_cgroups();
+        let first_of_cgroups = self.first_of_cgroups;
         for (at, group) in self.groups.iter().enumerate() {
             let limit = Limit {
                 bytes: if self.about.shadow { group.limits.saved_bytes } else { group.limits.now_bytes },

@@ -38,7 +38,7 @@ impl Asked {
 pub struct Group {
     /// What is turned, in words.
     pub actuator: String,
-    /// Whether it holds one device only: then it goes and comes with it.
+    /// Whether it is of one device, or of one file system over several: then it goes and comes with that.
     pub of_device: bool,
     /// Indices of the devices.
     pub devices: Vec<usize>,

@@ -46,6 +46,9 @@ pub trait Sampler {
     /// The kernel's name of a device: one that was away may come back under another.
     fn name(&self, at: usize) -> String;
 
+    /// Whether other file systems of a device are mounted since this was asked last.
+    fn is_remounted(&mut self, at: usize) -> bool;
+
     /// Other devices that stand on the same disk.
     fn neighbours(&self, at: usize) -> &[usize];
 
@@ -60,6 +63,8 @@ pub trait Sampler {
 pub struct Machine {
     host: Host,
     watched: Vec<Watched>,
+    /// Of each, whether other file systems are mounted, until that is asked.
+    remounted: Vec<bool>,
     /// Of each, those that stand on the same disk.
     neighbours: Vec<Vec<usize>>,
     senses: Senses,
@@ -98,8 +103,16 @@ impl Machine {
         let devices = block_devices.iter().map(|block_device| sensed(host, block_device));
         let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source };
         let senses = Senses::start(host, &options)?;
-        let neighbours = neighbours(&watched);
-        Ok(Machine { host: host.clone(), watched, neighbours, senses, mounts: Vec::new(), samples: 0 })
+        let (neighbours, remounted) = (neighbours(&watched), vec![false; watched.len()]);
+        Ok(Machine {
+            host: host.clone(),
+            watched,
+            remounted,
+            neighbours,
+            senses,
+            mounts: Vec::new(),
+            samples: 0,
+        })
     }
 }
 
@@ -131,6 +144,7 @@ impl Machine {
             if has_moved {
                 self.senses.moved(host, at, sensed(host, &watched.block_device));
                 self.neighbours = neighbours(&self.watched);
+                self.remounted[at] = true;
             }
         }
     }
@@ -153,6 +167,10 @@ impl Sampler for Machine {
 
     fn name(&self, at: usize) -> String {
         self.watched[at].block_device.name.clone()
+    }
+
+    fn is_remounted(&mut self, at: usize) -> bool {
+        std::mem::take(&mut self.remounted[at])
     }
 
     fn neighbours(&self, at: usize) -> &[usize] {
@@ -229,10 +247,10 @@ impl Watched {
 
     fn mounts_changed(&mut self, host: &Host) -> bool {
         let Ok(flow) = host.flow(self.block_device.number) else { return false };
-        let now = flow.file_systems();
-        let changed = now != self.block_device.file_systems;
+        // One that is mounted again may have its number again, but no bdi's name comes twice.
+        let changed = self.flow.as_ref().is_some_and(|before| before.own_bdis() != flow.own_bdis());
         if changed {
-            (self.block_device.file_systems, self.flow) = (now, Some(flow));
+            (self.block_device.file_systems, self.flow) = (flow.file_systems(), Some(flow));
         }
         changed
     }
@@ -285,5 +303,31 @@ mod tests {
         disks.plug("sdd");
         disks.mount(&[("/", "sda"), ("/srv/c", "sdb"), ("/srv/b", "sdd")]);
         assert_eq!(minors_after(SEARCH_EVERY), [Some(48), Some(16)]);
+    }
+
+    #[test]
+    fn other_file_systems_of_a_device_are_told_once() {
+        let (disks, root) = (Disks::of(&["sda"]), "30 1 8:0 / / rw - ext4 /dev/sda rw\n");
+        let mount = |more: &str| disks.write("proc/self/mountinfo", &format!("{root}{more}"));
+        mount("");
+        let host = disks.host();
+        let (block_devices, _) = block_device::find_all(&host, &[]).unwrap();
+        let mut machine = Machine::watch(&host, &block_devices, &[], Some(SensorSource::Diskstats)).unwrap();
+        let btrfs = "31 30 0:39 / /srv rw - btrfs /dev/sda rw\n";
+        let usb = "32 30 8:32 / /usb rw - ext4 /dev/sdc rw\n";
+        for (more, bdi, is_remounted) in [
+            ("", "btrfs-27", false),
+            (btrfs, "btrfs-27", true),
+            (btrfs, "btrfs-27", false),
+            (btrfs, "btrfs-28", true),
+            ("", "btrfs-28", true),
+            (usb, "btrfs-28", false),
+        ] {
+            mount(more);
+            let _ = std::fs::remove_dir_all(disks.path("sys/class/bdi"));
+            disks.write(&format!("sys/class/bdi/{bdi}/read_ahead_kb"), "128");
+            (0..MOUNTS_EVERY).for_each(|_| drop(machine.sample(Moment::now())));
+            assert_eq!([0, 0].map(|at| machine.is_remounted(at)), [is_remounted, false], "{more}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use weir_host::Host;
 use weir_host::knob::{Actuator, BdiOf, Governor, Journal, KnobError, recover_stale};
 
 use super::block_device::{self, BlockDevice};
-use super::control_loop::{About, Cgroups, ControlLoop, Parts, TakeExact};
+use super::control_loop::{About, Cgroups, ControlLoop, Parts, Shares, TakeAlone};
 use super::device::{GuardedDevice, Law};
 use super::governing::{Governing, Shadow};
 use super::group::{Group, Take};
@@ -110,7 +110,7 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
             let names: Vec<&str> = block_devices.iter().map(|device| device.name.as_str()).collect();
             Privates::new(&host, take, &settings.spare, settings.shadow, settings.target.keep, &names)
         }),
-        take_exact: exact(&host, &journal, settings.shadow),
+        shares: shares(&host, &journal, settings.shadow),
         writers: block_devices.iter().map(|_| Writers::new(&host)).collect(),
         sampler: Box::new(sampler),
         make_law: Box::new(make_law),
@@ -190,23 +190,25 @@ fn groups(
 
 /// How cgroups of bulk writers are throttled.
 fn cgroups(host: &Host, journal: &Journal, settings: &GuardSettings, devices: usize) -> Cgroups {
-    let (choose, shadow) = (Box::new(Throttles::new(host, devices)), settings.shadow);
-    let (host, journal) = (host.clone(), journal.clone());
-    let take = move |actuator: Actuator, device: usize| {
-        let take = take(host.clone(), journal.clone(), actuator.clone(), shadow);
-        Group::begin(actuator.to_string(), true, vec![device], shadow, take)
-    };
-    Cgroups { choose, take: Box::new(take) }
+    let choose = Box::new(Throttles::new(host, devices));
+    Cgroups { choose, take: take_alone(host, journal, settings.shadow) }
 }
 
-/// How the bounds of cgroups are made exact.
-fn exact(host: &Host, journal: &Journal, shadow: bool) -> TakeExact {
+/// How devices' own shares are found and taken.
+fn shares(host: &Host, journal: &Journal, shadow: bool) -> Shares {
+    let take = take_alone(host, journal, shadow);
+    let host = host.clone();
+    Shares {
+        find: Box::new(move |name, number| BdiOf::pages_on(&host, name, number).map(Actuator::Bdi)),
+        take,
+    }
+}
+
+fn take_alone(host: &Host, journal: &Journal, shadow: bool) -> TakeAlone {
     let (host, journal) = (host.clone(), journal.clone());
-    Box::new(move |at, name, number| {
-        let actuator = Actuator::Bdi(BdiOf::pages_on(&host, name, number)?);
+    Box::new(move |actuator: Actuator, device: usize| {
         let take = take(host.clone(), journal.clone(), actuator.clone(), shadow);
-        let group = Group::begin(actuator.to_string(), true, vec![at], shadow, take);
-        group.map_err(|error| error.to_string())
+        Group::begin(actuator.to_string(), true, vec![device], shadow, take)
     })
 }
 
@@ -249,16 +251,17 @@ mod tests {
     fn a_shadow_would_turn_no_share_that_the_kernel_does_not_have() {
         let disks = Disks::of(&["sda"]);
         let (host, number) = (disks.host(), DeviceNumber { major: 8, minor: 0 });
-        let mut take = exact(&host, &Journal::at(&disks.path("journal")), true);
+        let mut shares = shares(&host, &Journal::at(&disks.path("journal")), true);
+        let mut take = || shares.take_over(0, "sda", number);
         for (file, text) in [("max_ratio_fine", "500000"), ("max_bytes", "0")] {
             disks.write(&format!("sys/class/bdi/8:0/{file}"), text);
         }
         disks.write("proc/vmstat", "nr_dirty_threshold 1000\n");
-        let refused = take(0, "sda", number).map(|group| group.actuator).unwrap_err();
+        let refused = take().map(|group| group.actuator).unwrap_err();
         assert!(refused.contains("strict_limit"), "{refused}");
         for (strict, share) in [("0", 1), ("1", 2)] {
             disks.write("sys/class/bdi/8:0/strict_limit", strict);
-            let group = take(0, "sda", number).unwrap();
+            let group = take().unwrap();
             assert_eq!(group.limits.saved_bytes, 1000 * 4096 / share, "strict_limit {strict}");
         }
     }

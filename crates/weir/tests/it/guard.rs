@@ -237,6 +237,36 @@ fn root_alone_a_file_system_with_a_bdi_of_its_own_is_guarded() {
     end(load);
 }
 
+/// Its bdi goes with an unmount, and the next mount brings one of another name. The device stays.
+#[test]
+fn root_alone_a_file_system_that_is_mounted_again_is_guarded_again() {
+    if !root_or_say("root_alone_a_file_system_that_is_mounted_again_is_guarded_again", &["mkfs.btrfs"]) {
+        return;
+    }
+    let bench = Bench::on(LoopDevice::create(&["fs=btrfs", "size=256M"]));
+    if bench.actuator() != "bdi" {
+        let _ = writeln!(std::io::stderr(), "not run: the rest lacks a limit of the device's own");
+        return;
+    }
+    let typed = format!("guard run {} --actuator bdi --sensor diskstats --no-history", bench.name());
+    let mut guard = Weir::started(bench.command(&typed), |_| true);
+    let guards = |of: &str| {
+        let device = bench.state().map_or(Value::Null, |state| state["devices"][0].clone());
+        let actuator = device["lever"].as_str().filter(|_| device["standing"] == "guarding")?;
+        actuator.starts_with(of).then(|| actuator.to_string())
+    };
+    bench.wait("the file system is guarded", || guards("bdi:btrfs-").is_some());
+    let first = guards("bdi:btrfs-");
+    bench.device.unmount();
+    bench.wait("the device is guarded", || guards(&format!("{}/bdi", bench.name())).is_some());
+    bench.device.mount_again();
+    bench.wait("the file system is guarded again", || guards("bdi:btrfs-").is_some());
+    assert_ne!(guards("bdi:btrfs-"), first);
+    assert_eq!(bench.journaled(), 1, "what it turned before is restored");
+    guard.signal("TERM");
+    assert_eq!((guard.finish().code, bench.journaled()), (143, 0));
+}
+
 /// What the guard says at its end that runs beside a small device, in a namespace whose mounts a script has changed.
 fn in_a_namespace(script: &str, more: &str) -> (Bench, Value) {
     let bench = Bench::on(LoopDevice::create(&["fs=ext4", "size=64M"]));

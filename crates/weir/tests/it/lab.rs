@@ -133,6 +133,12 @@ impl LoopDevice {
         }
     }
 
+    /// Puts it there again.
+    pub fn mount_again(&self) {
+        let mounted = Command::new("mount").arg(self.device()).arg(self.mount()).status().unwrap();
+        assert!(mounted.success());
+    }
+
     /// An empty table with the signature of a master boot record (UEFI specification, 5.2.1).
     pub fn write_partition_table(&self) {
         let mut sector = [0; 512];

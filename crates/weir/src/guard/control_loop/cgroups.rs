@@ -1,33 +1,26 @@
 //! The limits of cgroups in a control loop: taken over in place of a device's limit of dirty pages, and let go of again.
 
 use weir_control::Effect;
-use weir_host::knob::{Actuator, KnobError};
+use weir_host::knob::Actuator;
 
 use super::super::group::Group;
 use super::super::sampler::{Seen, Time};
 use super::super::throttle::{Choose, Switch};
 use super::ControlLoop;
-
-/// Takes a cgroup's limit over for the device of this index.
-pub type TakeCgroup = Box<dyn FnMut(Actuator, usize) -> Result<Group, KnobError>>;
+use super::shares::TakeAlone;
 
 /// How cgroups are throttled.
 pub struct Cgroups {
     /// Says which, and when.
     pub choose: Box<dyn Choose>,
     /// Does it.
-    pub take: TakeCgroup,
+    pub take: TakeAlone,
 }
 
 impl ControlLoop {
-    /// Limits of dirty pages come first, and stay where they are.
-    pub(super) fn first_of_cgroups(&self) -> usize {
-        self.homes.iter().max().map_or(0, |home| home + 1)
-    }
-
     /// Where the limit of the device's cgroup is, if that is the one that is turned.
     pub(super) fn cgroup_of(&self, device: usize) -> Option<usize> {
-        let of_cgroups = self.groups.iter().enumerate().skip(self.first_of_cgroups());
+        let of_cgroups = self.groups.iter().enumerate().skip(self.first_of_cgroups);
         of_cgroups.into_iter().find(|(_, group)| group.devices.contains(&device)).map(|(at, _)| at)
     }
 
@@ -58,7 +51,7 @@ impl ControlLoop {
     /// Takes the limit of a cgroup over, and lets go of that of dirty pages.
     fn turn_cgroup(&mut self, device: usize, actuator: Actuator, why: &str, at_ms: u64) {
         let Some(Cgroups { choose, take }) = &mut self.cgroups else { return };
-        let verb = if self.about.shadow { "would turn" } else { "turns" };
+        let verb = self.about.turns();
         let what = match take(actuator.clone(), device) {
             Ok(group) => {
                 self.groups[self.homes[device]].devices.retain(|at| *at != device);
@@ -85,7 +78,7 @@ impl ControlLoop {
         if let Some(Cgroups { choose, .. }) = &mut self.cgroups {
             choose.is_back(device);
         }
-        let verb = if self.about.shadow { "would turn" } else { "turns" };
+        let verb = self.about.turns();
         let mut what = vec![format!("{verb} {} again: {why}", home.actuator)];
         match ended {
             Ok(sentences) => what.extend(sentences),
@@ -98,7 +91,7 @@ impl ControlLoop {
     /// and not the device with it: whoever the cgroup is given to may be the one who floods.
     pub(super) fn leave_cgroups_that_are_not_held(&mut self, at_ms: u64) {
         const CHANGED_BY_OTHERS: &str = "another program changed the cgroup's limit";
-        let of_cgroups = self.groups.iter().skip(self.first_of_cgroups());
+        let of_cgroups = self.groups.iter().skip(self.first_of_cgroups);
         let not_held = of_cgroups.filter_map(|group| match group {
             Group { down: Some(_), .. } => Some((group.devices.clone(), CHANGED_BY_OTHERS)),
             group => (!group.is_there()).then(|| (group.devices.clone(), "the cgroup is gone")),

@@ -4,14 +4,10 @@
 //! What the cgroup has dirty on one device is counted at once, and `strict_limit` has the kernel go by that.
 
 use weir_control::Effect;
-use weir_core::target::DeviceNumber;
 
 use super::super::device::GuardedDevice;
 use super::super::group::{Group, WHOLE};
 use super::ControlLoop;
-
-/// Takes the share of the device over that has this index, the kernel's name and number; or says why not.
-pub type TakeExact = Box<dyn FnMut(usize, &str, DeviceNumber) -> Result<Group, String>>;
 
 /// How it stands with a device's share.
 #[derive(Default)]
@@ -44,9 +40,9 @@ impl ControlLoop {
         }
         if matches!(self.exact[device], Exact::Unneeded) && holds {
             let GuardedDevice { name, number, .. } = &self.devices[device];
-            let (exact, what) = match (self.take_exact)(device, name, *number) {
+            let (exact, what) = match self.shares.take_over(device, name, *number) {
                 Ok(group) => {
-                    let verb = if self.about.shadow { "would turn" } else { "turns" };
+                    let verb = self.about.turns();
                     let what = format!("{verb} {}: the bounds of cgroups hold with it", group.actuator);
                     (Exact::Taken(group), what)
                 }

@@ -1,6 +1,8 @@
 //! Courses over a device, a limit and a law that do as the test says.
 
-use std::cell::RefCell;
+mod shares;
+
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -146,8 +148,8 @@ impl Choose for Chosen {
     }
 }
 
-/// Which devices are there, and the kernel's names of them.
-struct TestSampler(Rc<RefCell<Vec<bool>>>, Rc<RefCell<Vec<String>>>);
+/// Which devices are there, the kernel's names of them, and whether other file systems of the first are mounted.
+struct TestSampler(Rc<RefCell<Vec<bool>>>, Rc<RefCell<Vec<String>>>, Rc<Cell<bool>>);
 
 impl Sampler for TestSampler {
     fn sample(&mut self, _now: Moment) -> Vec<Option<Seen>> {
@@ -163,6 +165,10 @@ impl Sampler for TestSampler {
 
     fn name(&self, at: usize) -> String {
         self.1.borrow()[at].clone()
+    }
+
+    fn is_remounted(&mut self, at: usize) -> bool {
+        at == 0 && self.2.take()
     }
 
     /// The first stands on the disk that is the second.
@@ -185,8 +191,11 @@ struct Stage {
     knob: Rc<RefCell<Knob>>,
     /// The limit of a cgroup.
     throttle: Rc<RefCell<Knob>>,
-    /// A device's share, where its limit is another one.
+    /// A device's share, where its limit is another one or that of another bdi.
     share: Rc<RefCell<Knob>>,
+    /// Whose share that is, in words.
+    bdi: Rc<RefCell<String>>,
+    remounted: Rc<Cell<bool>>,
     chosen: Chosen,
     script: Rc<RefCell<Script>>,
     there: Rc<RefCell<Vec<bool>>>,
@@ -209,7 +218,20 @@ impl Stage {
         let chosen = Chosen::default();
         let of_cgroup = throttle.clone();
         let share = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
-        let of_share = share.clone();
+        let bdi = Rc::new(RefCell::new(if of_device { "knob" } else { "share" }.to_string()));
+        let (find, is_refused, of_knob, of_share) = (bdi.clone(), share.clone(), knob.clone(), share.clone());
+        let find_share = move |_: &str, _: DeviceNumber| match is_refused.borrow().refuses {
+            true => Err("none here".to_string()),
+            // In words it is the name alone.
+            false => {
+                Ok(Actuator::Private { high: weir_knobs::KnobName::machine(&find.borrow()), pace: None })
+            }
+        };
+        let take_share = move |actuator: Actuator, device: usize| {
+            let knob = if actuator.to_string() == "knob" { &of_knob } else { &of_share };
+            let take = super::tests::take(knob.clone());
+            Group::begin(actuator.to_string(), true, vec![device], false, take)
+        };
         let take_cgroup = move |actuator: Actuator, device: usize| {
             Group::begin(
                 actuator.to_string(),
@@ -224,7 +246,7 @@ impl Stage {
         let names: Vec<String> = (0..devices).map(|at| format!("loop{at}")).collect();
         let guarded =
             names.iter().map(|name| GuardedDevice::new(name, DeviceNumber::default(), make_law())).collect();
-        let names = Rc::new(RefCell::new(names));
+        let (names, remounted) = (Rc::new(RefCell::new(names)), Rc::new(Cell::new(false)));
         let all = (0..devices).collect();
         let group = Group::begin("knob".to_string(), of_device, all, false, take).unwrap();
         let recorder = Recorder::start(None, Box::new(|_| anyhow::bail!("no history here"))).unwrap();
@@ -244,20 +266,8 @@ impl Stage {
             groups: vec![group],
             cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),
             privates: None,
-            take_exact: Box::new(move |at, _, _| {
-                if of_share.borrow().refuses {
-                    return Err("none here".to_string());
-                }
-                let group = Group::begin(
-                    "share".to_string(),
-                    true,
-                    vec![at],
-                    false,
-                    super::tests::take(of_share.clone()),
-                );
-                Ok(group.unwrap())
-            }),
-            sampler: Box::new(TestSampler(there.clone(), names.clone())),
+            shares: Shares { find: Box::new(find_share), take: Box::new(take_share) },
+            sampler: Box::new(TestSampler(there.clone(), names.clone(), remounted.clone())),
             make_law: Box::new(make_law),
             reporter: Reporter::new(recorder, Format::Text, false),
             history: false,
@@ -265,7 +275,7 @@ impl Stage {
             manager: Manager::of_environment(),
         });
         let now = control_loop.last;
-        Stage { control_loop, knob, throttle, share, chosen, script, there, names, now }
+        Stage { control_loop, knob, throttle, share, bdi, remounted, chosen, script, there, names, now }
     }
 
     /// One sample, a tenth of a second later, at which the laws say this in turn.
@@ -495,34 +505,6 @@ fn a_flood_on_the_same_disk_disturbs_and_is_told_once() {
     }
 }
 
-/// A disk that was unplugged while it was mounted, or a file system that was mounted late.
-#[test]
-fn a_device_that_comes_back_under_another_name_has_that_ones_limit() {
-    for of_device in [true, false] {
-        let mut stage = Stage::new(1, of_device);
-        stage.sample(&[set(20)]);
-        (stage.there.borrow_mut()[0], stage.names.borrow_mut()[0]) = (false, "loop7".to_string());
-        stage.sample(&[KEEP]);
-        stage.told();
-        stage.there.borrow_mut()[0] = true;
-        stage.share.borrow_mut().refuses = of_device;
-        (0..10).for_each(|_| stage.sample(&[KEEP]));
-        if of_device {
-            assert_eq!(stage.told(), ["loop0: the kernel refused: none here"], "it is not there yet");
-            stage.share.borrow_mut().refuses = false;
-            (0..10).for_each(|_| stage.sample(&[KEEP]));
-        }
-        let told = stage.told();
-        assert_eq!(told, ["loop0: loop7 is guarded in its place", "loop7: the device is back"]);
-        stage.done();
-        stage.sample(&[set(10)]);
-        let of_another = std::mem::take(&mut stage.share.borrow_mut().done);
-        let (before, now) = (stage.done(), vec!["set 10".to_string()]);
-        assert_eq!((before, of_another), if of_device { (vec![], now) } else { (now, vec![]) });
-        assert_eq!(stage.control_loop.state(stage.now, 0).devices[0].name, "loop7");
-    }
-}
-
 /// A report finds a device's decisions by its name in the record.
 #[test]
 fn a_record_has_one_name_of_a_device_until_the_next_begins() {
@@ -681,7 +663,10 @@ fn after_sleep_a_law_knows_whose_limit_is_turned() {
         stage.script.borrow_mut().changed.clear();
         stage.now.boot_ns += 3_600_000_000_000;
         stage.sample(&[KEEP]);
-        assert_eq!((stage.script.borrow().made, &stage.script.borrow().changed[..]), (made + 1, &[of_cgroup][..]));
+        assert_eq!(
+            (stage.script.borrow().made, &stage.script.borrow().changed[..]),
+            (made + 1, &[of_cgroup][..])
+        );
     }
 }
 
