@@ -72,6 +72,16 @@ impl Kind {
         occur.map(|stage| (stage, self.stage(stage))).collect()
     }
 
+    /// Those of them that have a row: of the sums of others only the whole, from Q, or from G where no Q was seen.
+    pub fn shown(&self) -> impl Iterator<Item = Stage> + '_ {
+        let occurs = move |stage| !self.cell.stage(stage).is_empty();
+        Stage::ALL.into_iter().filter(move |stage| match stage {
+            Stage::Q2D | Stage::G2DAll => false,
+            Stage::G2C if occurs(Stage::Q2C) => false,
+            stage => occurs(*stage),
+        })
+    }
+
     /// One stage.
     pub fn stage(&self, stage: Stage) -> Figures {
         let whole = (stage == Stage::Q2C && self.parts.total_ns() > 0).then_some(1.0);

@@ -2,15 +2,17 @@
 
 use super::figures::share;
 use weir_blocktrace::analysis::{Depth, Device, Direction, Parts, Seeks};
-use weir_blocktrace::{Reason, Stage};
+use weir_blocktrace::{Moment, Reason, Stage};
 use weir_core::units::{Bytes, Nanos, grouped, significant};
 
 /// Shares below this are left out of the sentence.
 const SHARE_MIN: f64 = 0.005;
+/// Of depths that nothing tells.
+const UNSEEN: &str = "not known: neither Q nor D was seen";
 
 /// Where the latency of a device goes.
 pub fn where_on(device: &Device, parts: &Parts) -> String {
-    if device.events.queued > 0 && device.events.issued == 0 {
+    if device.events.queued > 0 && device.events.allocated + device.events.issued == 0 {
         return "a device without requests of its own (device-mapper, md): its Q2C is all that happens below"
             .to_string();
     }
@@ -116,20 +118,24 @@ pub fn depth(device: &Device) -> String {
     let queue = at("from Q (pieces)", &device.depth_queue);
     let issue = at("from D (requests)", &device.depth_issue);
     match (device.depth_queue.arrivals, device.depth_issue.arrivals) {
-        (0, 0) => "nothing was in flight".to_string(),
+        (0, 0) => UNSEEN.to_string(),
         (_, 0) => queue,
         (0, _) => issue,
         _ => format!("{queue}; {issue}"),
     }
 }
 
-/// Active and idle periods: of the driver where requests were seen, else of the queue.
+/// The depth that tells when a device had work, and from which moment on: of the driver where requests were seen, else of
+/// the queue.
+pub fn at_work(device: &Device) -> Option<(&Depth, Moment)> {
+    let both = [(&device.depth_issue, Moment::Issue), (&device.depth_queue, Moment::Queue)];
+    both.into_iter().find(|(depth, _)| depth.arrivals > 0)
+}
+
+/// Active and idle periods.
 pub fn activity(device: &Device) -> String {
-    let (depth, what) = if device.depth_issue.arrivals > 0 {
-        (&device.depth_issue, "driver and device")
-    } else {
-        (&device.depth_queue, "the device")
-    };
+    let Some((depth, from)) = at_work(device) else { return UNSEEN.to_string() };
+    let what = if from == Moment::Issue { "driver and device" } else { "the device" };
     let (active_ns, idle_ns) = (depth.active_ns(), depth.idle_ns());
     format!(
         "{what} had work {:.1} % of the time, in {} periods, the longest {}; the longest idle time was {}",

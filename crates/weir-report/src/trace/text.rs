@@ -121,10 +121,9 @@ fn append_stages(out: &mut String, analysis: &Analysis, device: &Device) {
             rows.push([short_name(class), &format!("as {}", short_name(*same))].map(String::from).to_vec());
             continue;
         }
-        let shown = kind.stages().into_iter().filter(|(stage, _)| is_shown(*stage, &kind));
-        for (n, (stage, figures)) in shown.enumerate() {
+        for (n, stage) in kind.shown().enumerate() {
             let name = if n == 0 { short_name(class) } else { "" };
-            rows.push(stage_row(name, stage.name(), &figures));
+            rows.push(stage_row(name, stage.name(), &kind.stage(stage)));
         }
         // What no stage stands for, so that shares add up; a stacked device's own time is all of that.
         let elsewhere = share(kind.parts.elsewhere_ns, kind.parts.total_ns());
@@ -142,15 +141,6 @@ fn append_stages(out: &mut String, analysis: &Analysis, device: &Device) {
                     may serve several";
         out.push('\n');
         labelled(out, REST, text);
-    }
-}
-
-/// Sums of stages that are shown themselves are left out.
-fn is_shown(stage: Stage, kind: &Kind) -> bool {
-    match stage {
-        Stage::Q2D | Stage::G2DAll => false,
-        Stage::G2C => kind.cell.stage(Stage::Q2C).is_empty(),
-        _ => true,
     }
 }
 

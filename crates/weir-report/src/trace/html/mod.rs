@@ -13,7 +13,7 @@ use crate::plot::StackFigure;
 use crate::trace::phrases;
 use maud::{Markup, html};
 use weir_blocktrace::analysis::{Depth, Device, Direction, Parts};
-use weir_blocktrace::{Analysis, Class, Stage};
+use weir_blocktrace::{Analysis, Cell, Class, Moment, Stage};
 use weir_core::stats::Distribution;
 use weir_core::stats::quantile::needed;
 use weir_core::units::{Nanos, grouped, megabytes_per_second, per_second, significant};
@@ -104,21 +104,35 @@ fn opening(analysis: &Analysis, devices: &[&Device]) -> Markup {
         None => "Where the I/Os spent their time is not known".to_string(),
     };
     let cell = analysis.table.of_class(device.device, Class::All);
-    let q2c = cell.stage(Stage::Q2C);
-    let within = |q: f64, share: &str| {
-        let known = q2c.count() >= needed(q);
-        if known { format!("{share} took {} or less, ", Nanos(q2c.quantile(q))) } else { String::new() }
-    };
     let on = if devices.len() > 1 { format!(" on {}", device.label()) } else { String::new() };
-    let sentence = format!(
-        "{} I/Os{on} in {}. From queue to completion, {}{}the longest took {}.",
-        grouped(cell.ios),
-        Nanos(device.span_ns()),
-        within(0.5, "half of them"),
-        within(0.99, "99 %"),
-        Nanos(q2c.max_ns())
-    );
+    let sentence =
+        format!("{} I/Os{on} in {}.{}", grouped(cell.ios), Nanos(device.span_ns()), how_long(&cell));
     html! { (headline(first)) (lede(sentence)) }
+}
+
+/// How long I/Os took, from the first moment that the recording has.
+fn how_long(cell: &Cell) -> String {
+    let wholes = [
+        (Stage::Q2C, "From queue to completion"),
+        (Stage::G2C, "From request to completion"),
+        (Stage::D2C, "From driver to completion"),
+    ];
+    let mut wholes = wholes.into_iter().map(|(stage, from)| (cell.stage(stage), from));
+    let Some((whole, from)) = wholes.find(|(whole, _)| !whole.is_empty()) else {
+        return String::new();
+    };
+    let within = |q: f64, share: &str| {
+        let known = whole.count() >= needed(q);
+        if known { format!("{share} took {} or less, ", Nanos(whole.quantile(q))) } else { String::new() }
+    };
+    let (half, most) = (within(0.5, "half of them"), within(0.99, "99 %"));
+    format!(" {from}, {half}{most}the longest took {}.", Nanos(whole.max_ns()))
+}
+
+/// Bars of all that took any time; without any there is no figure.
+fn time_bars(mut figure: StackFigure) -> Markup {
+    figure.stacks.retain(|stack| stack.values.iter().any(|ns| *ns > 0.0));
+    if figure.stacks.is_empty() { Markup::default() } else { stacks(&figure, &Table::default()) }
 }
 
 /// What a reader must know before believing the figures.
@@ -183,7 +197,7 @@ fn side_by_side(analysis: &Analysis, devices: &[&Device]) -> Markup {
             quantile(q2c, 0.5),
             quantile(q2c, 0.99),
             quantile(d2c, 0.99),
-            percent(active_share(&device.depth_queue)),
+            phrases::at_work(device).map_or("–".to_string(), |(depth, _)| percent(active_share(depth))),
         ]
     };
     let table = Table {
@@ -191,7 +205,7 @@ fn side_by_side(analysis: &Analysis, devices: &[&Device]) -> Markup {
         rows: devices.iter().map(row).collect(),
         ..Table::default()
     };
-    html! { (stacks(&figure, &Table::default())) (data_table(&table)) }
+    html! { (time_bars(figure)) (data_table(&table)) }
 }
 
 /// A mean, where there is one.
@@ -239,12 +253,11 @@ fn head(analysis: &Analysis, device: &Device) -> Vec<Tile> {
             out.push(tile(name, quantile(d, 0.99), median(d)));
         }
     }
-    let (place, depth) = match device.depth_issue.max {
-        0 => ("in flight", &device.depth_queue),
-        _ => ("in flight at the device", &device.depth_issue),
-    };
-    let most = format!("most {}, busy {}", depth.max, percent(active_share(depth)));
-    out.push(tile(place, significant(depth.mean()), most));
+    if let Some((depth, from)) = phrases::at_work(device) {
+        let place = if from == Moment::Issue { "in flight at the device" } else { "in flight" };
+        let most = format!("most {}, busy {}", depth.max, percent(active_share(depth)));
+        out.push(tile(place, significant(depth.mean()), most));
+    }
     if cell.errors > 0 {
         out.push(tile("errors", grouped(cell.errors), errors(device)));
     }
@@ -297,6 +310,7 @@ fn words() -> Markup {
         ),
         ("D2C", "Driver, controller, device."),
         ("Q2C", "All of it: what iostat calls await."),
+        ("G2C", "From the request to the end: all that is known where no Q was seen."),
         ("elsewhere", "Between events that were not recorded, as on devices that stand on others."),
     ];
     facts_table(&rows.map(|(word, meaning)| (word.to_string(), meaning.to_string(), String::new())))

@@ -1,7 +1,7 @@
 //! What the I/O looks like: lengths, depth, order of places, merging and plugging.
 
 use super::{active_share, percent, quantile};
-use crate::page::{Table, bars, facts_table, figure};
+use crate::page::{Table, bars, capitalised, facts_table, figure};
 use crate::plot::{Axis, Bar, BarFigure, Figure, Join, Panel, Scale, Series, Unit};
 use crate::trace::phrases;
 use maud::{Markup, html};
@@ -17,8 +17,7 @@ const SECTOR: u64 = 512;
 pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
     html! {
         (sizes(id, analysis, device))
-        @if device.depth_queue.max > 0 { (figure(&depths(id, device), &Table::default())) }
-        @if device.seeks_issue.count > 1 { (figure(&distances(id, device), &Table::default())) }
+        @for plot in depths(id, device).iter().chain(&distances(id, device)) { (figure(plot, &Table::default())) }
         h3 { "Merging, faults, plugging" }
         (facts_table(&facts(device)))
     }
@@ -88,8 +87,9 @@ fn row(class: Class, size: SizeClass, cell: &Cell) -> Vec<String> {
     row
 }
 
-/// How much of the time at least so many were in flight.
-fn depths(id: &str, device: &Device) -> Figure {
+/// How much of the time at least so many were in flight, where that was seen.
+fn depths(id: &str, device: &Device) -> Option<Figure> {
+    let (at_work, _) = phrases::at_work(device)?;
     let curve = |name: &str, look, depth: &Depth| {
         let all: u64 = depth.time_ns.iter().sum();
         let mut left = all;
@@ -102,33 +102,37 @@ fn depths(id: &str, device: &Device) -> Figure {
         }
         Series { join: Join::Step, ..Series::line(name, look, points) }
     };
-    let (queued, issued) = (&device.depth_queue, &device.depth_issue);
-    let finding = format!(
-        "Queued: {} on average, {} at most. At the device: {} on average, {} at most; it had something to do in {} of the time.",
-        significant(queued.mean()),
-        grouped(queued.max),
-        significant(issued.mean()),
-        grouped(issued.max),
-        percent(active_share(issued))
-    );
-    let series = vec![curve("queued", 1, queued), curve("at the device", 0, issued)];
-    Figure {
+    let both = [("queued", 1, &device.depth_queue), ("at the device", 0, &device.depth_issue)];
+    let seen: Vec<(&str, usize, &Depth)> =
+        both.into_iter().filter(|(.., depth)| depth.arrivals > 0).collect();
+    let told = seen.iter().map(|(name, _, depth)| {
+        let (mean, most) = (significant(depth.mean()), grouped(depth.max));
+        format!("{}: {mean} on average, {most} at most. ", capitalised(name))
+    });
+    let busy = percent(active_share(at_work));
+    Some(Figure {
         id: format!("{id}-depth"),
         title: "How many were in flight".to_string(),
-        finding,
+        finding: format!("{}The device had something to do in {busy} of the time.", told.collect::<String>()),
         x: Axis {
             include: vec![1.0],
             ..Axis::x("at least so many in flight", Unit::Count("I/Os"), Scale::Log)
         },
-        panels: vec![Panel::of(Axis::y("share of the time", Unit::Percent, Scale::Linear), series, 0.6)],
+        panels: vec![Panel::of(
+            Axis::y("share of the time", Unit::Percent, Scale::Linear),
+            seen.into_iter().map(|(name, look, depth)| curve(name, look, depth)).collect(),
+            0.6,
+        )],
         regions: Vec::new(),
-    }
+    })
 }
 
-/// Shares of I/Os by their distance from the end of the one before.
-fn distances(id: &str, device: &Device) -> Figure {
+/// Shares of I/Os by their distance from the end of the one before, where more than one distance is known.
+fn distances(id: &str, device: &Device) -> Option<Figure> {
+    let both = [("as queued", 1, &device.seeks_queue), ("as issued", 0, &device.seeks_issue)];
+    let seen: Vec<(&str, usize, &Seeks)> = both.into_iter().filter(|(.., seeks)| seeks.count > 1).collect();
     let curve = |name: &str, look, seeks: &Seeks| {
-        let share = |n: u64| n as f64 * 100.0 / seeks.count.max(1) as f64;
+        let share = |n: u64| n as f64 * 100.0 / seeks.count as f64;
         let mut passed = seeks.sequential;
         let mut points = vec![(SECTOR as f64 / 2.0, share(passed))];
         for (_, high, n) in seeks.sectors.buckets() {
@@ -137,23 +141,26 @@ fn distances(id: &str, device: &Device) -> Figure {
         }
         Series { join: Join::Step, ..Series::line(name, look, points) }
     };
-    let (queued, issued) = (&device.seeks_queue, &device.seeks_issue);
-    let sequential = |seeks: &Seeks| percent(seeks.sequential as f64 / seeks.count.max(1) as f64);
-    let finding = format!(
-        "{} of the requests began where the one before ended; as they were queued, {} did. Half were at most {} away.",
-        sequential(issued),
-        sequential(queued),
-        Bytes(issued.median_sectors().saturating_mul(SECTOR))
-    );
-    let series = vec![curve("as queued", 1, queued), curve("as issued", 0, issued)];
-    Figure {
+    let told = seen.iter().map(|(name, _, seeks)| {
+        let sequential = percent(seeks.sequential as f64 / seeks.count as f64);
+        let median = Bytes(seeks.median_sectors().saturating_mul(SECTOR));
+        format!(
+            "{}, {sequential} began where the one before ended, and half were at most {median} away.",
+            capitalised(name)
+        )
+    });
+    (!seen.is_empty()).then(|| Figure {
         id: format!("{id}-seeks"),
         title: "Order of places".to_string(),
-        finding,
+        finding: told.collect::<Vec<_>>().join(" "),
         x: Axis::x("distance at most", Unit::Distance, Scale::Log),
-        panels: vec![Panel::of(Axis::y("share of I/Os", Unit::Percent, Scale::Linear), series, 0.6)],
+        panels: vec![Panel::of(
+            Axis::y("share of I/Os", Unit::Percent, Scale::Linear),
+            seen.iter().map(|(name, look, seeks)| curve(name, *look, seeks)).collect(),
+            0.6,
+        )],
         regions: Vec::new(),
-    }
+    })
 }
 
 fn facts(device: &Device) -> Vec<(String, String, String)> {

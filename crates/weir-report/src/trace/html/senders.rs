@@ -1,7 +1,7 @@
 //! Processes and cgroups: who sent how much, and where its time went.
 
-use super::{mean, parts_named, quantile, values};
-use crate::page::{Table, data_table, stacks};
+use super::{mean, parts_named, quantile, time_bars, values};
+use crate::page::{Table, data_table};
 use crate::plot::{Stack, StackFigure, Unit};
 use maud::{Markup, html};
 use weir_blocktrace::Analysis;
@@ -25,7 +25,7 @@ pub fn html(analysis: &Analysis) -> Markup {
     };
     let further = processes.len().saturating_sub(ROWS);
     html! {
-        (stacks(&figure, &Table::default()))
+        (time_bars(figure))
         (data_table(&table(&processes)))
         @if further > 0 { p { (further) " further processes sent less." } }
         @if !analysis.cgroups.is_empty() { h3 { "By cgroup" } (data_table(&table(&analysis.cgroups))) }

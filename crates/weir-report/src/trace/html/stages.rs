@@ -1,16 +1,13 @@
 //! Shares and distributions of stages by class.
 
-use super::{largest, mean, parts_named, percent, quantile, values};
-use crate::page::{Table, data_table, stacks};
+use super::{largest, mean, parts_named, percent, quantile, time_bars, values};
+use crate::page::{Table, data_table};
 use crate::plot::{Stack, StackFigure};
+use crate::trace::figures::Kind;
 use maud::{Markup, html};
 use weir_blocktrace::analysis::Device;
 use weir_blocktrace::{Analysis, Class, Stage};
 use weir_core::units::{Nanos, grouped};
-
-/// Stages of the table: those that overlap others are left to JSON.
-const SHOWN: [Stage; 8] =
-    [Stage::Q2G, Stage::G2I, Stage::G2D, Stage::I2D, Stage::Q2M, Stage::M2D, Stage::D2C, Stage::Q2C];
 
 /// One bar: the time of all I/Os of a class.
 pub fn stack_of(analysis: &Analysis, device: &Device, class: Class, label: &str) -> Stack {
@@ -35,7 +32,7 @@ pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
     let parts = device.parts_of(|key| key.classes.has(Class::All));
     let finding = match largest(&parts) {
         Some((place, share)) => format!("{} of the time of all I/Os was spent {place}.", percent(share)),
-        None => "No I/O is known from its beginning to its end.".to_string(),
+        None => "No I/O with data is known from its beginning to its end.".to_string(),
     };
     let figure = StackFigure {
         id: format!("{id}-share"),
@@ -48,7 +45,7 @@ pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
         stacks: classes.iter().map(|class| stack_of(analysis, device, *class, &class.words())).collect(),
     };
     html! {
-        (stacks(&figure, &Table::default()))
+        (time_bars(figure))
         (data_table(&table(analysis, device, &classes)))
     }
 }
@@ -57,18 +54,14 @@ fn table(analysis: &Analysis, device: &Device, classes: &[Class]) -> Table {
     let head = ["", "n", "min", "mean", "p50", "p90", "p99", "p99.9", "max", "share of Q2C"];
     let mut rows = Vec::new();
     for class in classes {
-        let cell = analysis.table.of_class(device.device, *class);
-        let parts = device.parts_of(|key| key.classes.has(*class));
-        for stage in SHOWN {
-            let d = cell.stage(stage);
-            if d.is_empty() {
-                continue;
-            }
+        let kind = Kind::class(analysis, device, *class);
+        for stage in kind.shown() {
+            let d = kind.cell.stage(stage);
             let mut row = vec![format!("{} {}", class.words(), stage.name()), grouped(d.count())];
             row.extend([Nanos(d.min_ns()).to_string(), mean(d)]);
             row.extend([0.5, 0.9, 0.99, 0.999].map(|q| quantile(d, q)));
             row.push(Nanos(d.max_ns()).to_string());
-            row.push(parts.share(stage).map_or(String::new(), percent));
+            row.push(kind.parts.share(stage).map_or(String::new(), percent));
             rows.push(row);
         }
     }

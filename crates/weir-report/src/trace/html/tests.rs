@@ -63,13 +63,26 @@ fn piece(n: u64, all: u64, minor: u32) -> Piece {
     }
 }
 
+/// All that the I/Os here have.
+const WHOLE: [Moment; 5] =
+    [Moment::Queue, Moment::GetRequest, Moment::Insert, Moment::Issue, Moment::Complete];
+
 /// `n` I/Os on each of `devices` devices.
 pub fn analysis(n: u64, devices: u32) -> Analysis {
+    recorded(n, devices, &WHOLE)
+}
+
+/// The same where a recording has these moments alone.
+fn recorded(n: u64, devices: u32, seen: &[Moment]) -> Analysis {
     let mut lives: Vec<(u64, Option<Event>, Piece)> = Vec::new();
-    for piece in (0..devices).flat_map(|minor| (0..n).map(move |i| piece(i + u64::from(minor), n, minor))) {
-        let at = |moment| piece.times.get(moment).unwrap();
+    for whole in (0..devices).flat_map(|minor| (0..n).map(move |i| piece(i + u64::from(minor), n, minor))) {
+        let at = |moment| whole.times.get(moment).unwrap();
+        let mut times = Times::default();
+        seen.iter().for_each(|moment| times.set(*moment, at(*moment)));
+        let piece = Piece { times, ..whole };
         let moments =
             [(Moment::Queue, Act::Queue), (Moment::GetRequest, Act::GetRequest), (Moment::Issue, Act::Issue)];
+        let moments = moments.into_iter().filter(|(moment, _)| seen.contains(moment));
         lives.extend(moments.map(|(m, act)| (at(m), Some(event(at(m), act, &piece)), piece)));
         lives.push((at(Moment::Complete), None, piece));
     }
@@ -86,6 +99,9 @@ pub fn analysis(n: u64, devices: u32) -> Analysis {
         collector.event(&event(time_ns, Act::Complete, &piece));
         collector.piece(&piece);
         let Piece { device, flags, sector, bytes, pid, times, error, .. } = piece;
+        if !seen.contains(&Moment::Issue) {
+            continue;
+        }
         collector.request(&Request {
             device,
             flags,
@@ -132,6 +148,30 @@ fn a_page_tells_where_the_time_went_and_holds_nothing_foreign() {
             "{forbidden}: {:?}",
             html.find(forbidden).map(|at| &html[at - 80..at + 80])
         );
+    }
+}
+
+/// Requests alone (`weir trace record --events requests`), D and C alone, and Q and C alone as on device-mapper.
+#[test]
+fn a_page_states_no_figure_of_what_was_not_recorded() {
+    let queue = ["From queue to", "queue to completion, median", "Queued: ", "As queued, "];
+    let issue = ["At the device: ", "As issued, ", "in flight at the device"];
+    for (seen, expected, known, unknown) in [
+        (&WHOLE[1..], "From request to completion, half of them took", &issue[..], &queue[..]),
+        (&WHOLE[3..], "From driver to completion, half of them took", &issue[..], &queue[..]),
+        (&[Moment::Queue, Moment::Complete][..], "From queue to completion, half of them took", &queue[..], &issue[..]),
+    ] {
+        let html = trace(&recorded(3000, 2, seen), "some", &[]);
+        for expected in known.iter().chain(&[expected]) {
+            assert!(html.contains(expected), "{seen:?}: no {expected}");
+        }
+        let zeros = ["longest took 0 s", "longest 0 s", "<td>0 %</td>", "had nothing in flight", "NaN"];
+        for forbidden in unknown.iter().chain(&zeros) {
+            assert!(!html.contains(forbidden), "{seen:?}: {forbidden}");
+        }
+        let has_queue = seen.contains(&Moment::Queue);
+        assert_eq!(html.contains("Every I/O"), has_queue, "{seen:?}");
+        assert_eq!(html.contains("d8-0-share"), has_queue, "{seen:?}");
     }
 }
 

@@ -3,8 +3,9 @@
 use super::directions;
 use crate::page::{Table, figure};
 use crate::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit, heat};
+use crate::trace::phrases;
 use maud::{Markup, html};
-use weir_blocktrace::analysis::{Device, Direction, Slice};
+use weir_blocktrace::analysis::{Depth, Device, Direction, Slice};
 use weir_blocktrace::{Analysis, Sketch};
 
 /// A slice of the timeline within what was recorded, s from the recording's start.
@@ -45,10 +46,10 @@ pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
     if columns.len() < 2 {
         return Markup::default();
     }
-    let shown: Vec<Direction> = directions(device).collect();
+    let cells = cells(&columns);
     html! {
-        (figure(&over_time(id, &columns, &shown), &Table::default()))
-        (figure(&heat_map(id, &columns), &Table::default()))
+        (figure(&over_time(id, &columns, device), &Table::default()))
+        @if !cells.is_empty() { (figure(&heat_map(id, cells), &Table::default())) }
     }
 }
 
@@ -56,7 +57,8 @@ fn time_axis() -> Axis {
     Axis { include: vec![0.0], ..Axis::x("time", Unit::Seconds, Scale::Linear) }
 }
 
-fn over_time(id: &str, columns: &[Column<'_>], shown: &[Direction]) -> Figure {
+fn over_time(id: &str, columns: &[Column<'_>], device: &Device) -> Figure {
+    let shown: Vec<Direction> = directions(device).collect();
     let each = |value: &dyn Fn(&Column<'_>, usize) -> f64| -> Vec<Series> {
         let moved = shown.iter().filter(|d| **d != Direction::Other);
         moved.map(|d| stepped(d.name(), *d as usize, columns, |c| value(c, *d as usize))).collect()
@@ -68,21 +70,20 @@ fn over_time(id: &str, columns: &[Column<'_>], shown: &[Direction]) -> Figure {
         vec![Panel::of(Axis::y("I/Os finished", Unit::Iops, Scale::Linear), iops.collect(), 0.5)];
     let bytes = each(&|c, at| c.slice.bytes[at] as f64 / c.seconds());
     panels.push(Panel::of(Axis::y("data", Unit::BytesPerSecond, Scale::Linear), bytes, 0.45));
-    for direction in shown {
+    let timed = |d: &&Direction| columns.iter().any(|c| !c.slice.q2c[**d as usize].is_empty());
+    for direction in shown.iter().filter(timed) {
         let title = format!("{}: queue to completion, median to p99", name_of(*direction));
         let series = vec![median_and_p99(*direction, columns)];
         panels.push(Panel::of(Axis::y(title, Unit::Latency, Scale::Log), series, 0.5));
     }
-    let area = |c: &Column<'_>, area: u64| area as f64 / 1e9 / c.seconds();
-    let depths = vec![
-        stepped("queued", 1, columns, |c| area(c, c.slice.depth_queue_area_ns)),
-        stepped("at the device", 0, columns, |c| area(c, c.slice.depth_issue_area_ns)),
-    ];
-    panels.push(Panel::of(Axis::y("mean depth", Unit::Count("I/Os"), Scale::Linear), depths, 0.5));
+    let depths = mean_depths(columns, device);
+    if !depths.is_empty() {
+        panels.push(Panel::of(Axis::y("mean depth", Unit::Count("I/Os"), Scale::Linear), depths, 0.5));
+    }
     Figure {
         id: format!("{id}-time"),
         title: "Over time".to_string(),
-        finding: finding(columns),
+        finding: finding(columns, device),
         x: time_axis(),
         panels,
         regions: Vec::new(),
@@ -97,12 +98,27 @@ fn name_of(direction: Direction) -> &'static str {
     }
 }
 
-fn finding(columns: &[Column<'_>]) -> String {
+/// The depths of which any arrival was seen.
+fn mean_depths(columns: &[Column<'_>], device: &Device) -> Vec<Series> {
+    type Area = fn(&Slice) -> u64;
+    let both: [(&str, usize, &Depth, Area); 2] = [
+        ("queued", 1, &device.depth_queue, |slice| slice.depth_queue_area_ns),
+        ("at the device", 0, &device.depth_issue, |slice| slice.depth_issue_area_ns),
+    ];
+    let seen = both.into_iter().filter(|(.., depth, _)| depth.arrivals > 0);
+    let series = |(name, look, _, area): (&str, usize, &Depth, Area)| {
+        stepped(name, look, columns, |c| area(c.slice) as f64 / 1e9 / c.seconds())
+    };
+    seen.map(series).collect()
+}
+
+fn finding(columns: &[Column<'_>], device: &Device) -> String {
     let count = |c: &Column<'_>| c.slice.pieces.iter().sum::<u64>();
     let busiest = columns
         .iter()
         .max_by(|a, b| (count(a) as f64 / a.seconds()).total_cmp(&(count(b) as f64 / b.seconds())));
-    let idle = columns.iter().filter(|c| c.slice.depth_queue_area_ns == 0).count();
+    let is_idle = |c: &&Column<'_>| c.slice.depth_queue_area_ns == 0 && c.slice.depth_issue_area_ns == 0;
+    let idle = phrases::at_work(device).map_or(0, |_| columns.iter().filter(is_idle).count());
     let width = Unit::Latency.value(columns.first().map_or(0.0, |column| column.width * 1e9));
     let busiest = busiest.map_or(String::new(), |c| {
         format!(
@@ -138,14 +154,14 @@ fn median_and_p99(direction: Direction, columns: &[Column<'_>]) -> Series {
     Series { band, ..Series::line(name_of(direction), at, points) }
 }
 
-fn heat_map(id: &str, columns: &[Column<'_>]) -> Figure {
+fn heat_map(id: &str, cells: Vec<HeatCell>) -> Figure {
     let axis = Axis::y("queue to completion", Unit::Latency, Scale::Log);
     Figure {
         id: format!("{id}-heat"),
         title: "Every I/O".to_string(),
         finding: "The darker a cell, the more I/Os that ended in that time took that long.".to_string(),
         x: time_axis(),
-        panels: vec![Panel { heat: cells(columns), ..Panel::of(axis, Vec::new(), 1.0) }],
+        panels: vec![Panel { heat: cells, ..Panel::of(axis, Vec::new(), 1.0) }],
         regions: Vec::new(),
     }
 }
