@@ -213,6 +213,11 @@ fn mean(d: &Distribution) -> String {
     if d.is_empty() { "–".to_string() } else { Nanos(d.mean_ns().round() as u64).to_string() }
 }
 
+/// The longest, where there is one.
+fn longest(d: &Distribution) -> String {
+    if d.is_empty() { "–".to_string() } else { Nanos(d.max_ns()).to_string() }
+}
+
 /// A quantile, where three or more values are expected beyond it.
 fn quantile(d: &Distribution, q: f64) -> String {
     if d.count() < needed(q) { "–".to_string() } else { Nanos(d.quantile(q)).to_string() }

@@ -1,12 +1,12 @@
 //! Processes and cgroups: who sent how much, and where its time went.
 
-use super::{mean, parts_named, quantile, time_bars, values};
+use super::{longest, mean, parts_named, quantile, time_bars, values};
 use crate::page::{Table, data_table};
 use crate::plot::{Stack, StackFigure, Unit};
 use maud::{Markup, html};
 use weir_blocktrace::Analysis;
 use weir_blocktrace::analysis::{Direction, Sender};
-use weir_core::units::{Nanos, grouped};
+use weir_core::units::grouped;
 
 /// Bars drawn.
 const BARS: usize = 8;
@@ -38,7 +38,8 @@ fn bytes(sender: &Sender) -> u64 {
 
 fn finding(processes: &[Sender]) -> String {
     let all: u64 = processes.iter().map(bytes).sum();
-    let most = processes.iter().max_by_key(|p| bytes(p)).filter(|_| all > 0);
+    let known = processes.iter().filter(|p| p.members > 0);
+    let most = known.max_by_key(|p| bytes(p)).filter(|p| bytes(p) > 0);
     most.map_or(String::new(), |p| {
         let share = super::percent(bytes(p) as f64 / all as f64);
         format!(
@@ -48,10 +49,11 @@ fn finding(processes: &[Sender]) -> String {
     })
 }
 
-/// `mysqld (12 threads)`, `dd, thread 4711`, `cgroup 1234`.
+/// `mysqld (12 threads)`, `dd, thread 4711`, `id 1234`; what was sent by nobody in particular, `(flushes)`, has no thread.
 fn label(sender: &Sender) -> String {
     match (sender.name.as_str(), sender.members) {
         ("", _) => format!("id {}", sender.id),
+        (name, 0) => name.to_string(),
         (name, 2..) => format!("{name} ({} threads)", sender.members),
         (name, _) => format!("{name}, thread {}", sender.id),
     }
@@ -80,7 +82,7 @@ fn table(senders: &[Sender]) -> Table {
             mean(q2c),
             quantile(q2c, 0.5),
             quantile(q2c, 0.99),
-            Nanos(q2c.max_ns()).to_string(),
+            longest(q2c),
             quantile(d2c, 0.5),
             grouped(sender.errors),
         ]

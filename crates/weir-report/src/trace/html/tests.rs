@@ -1,6 +1,7 @@
 //! Pages of made-up but plausible recordings.
 
 use super::*;
+use weir_blocktrace::analysis::Sender;
 use weir_blocktrace::{
     Account, Act, Collector, Event, Flags, Item, Kind, Moment, Piece, Reason, Request, Sink, Times, Unmatched,
 };
@@ -173,6 +174,23 @@ fn a_page_states_no_figure_of_what_was_not_recorded() {
         assert_eq!(html.contains("Every I/O"), has_queue, "{seen:?}");
         assert_eq!(html.contains("d8-0-share"), has_queue, "{seen:?}");
     }
+}
+
+#[test]
+fn what_nobody_in_particular_sent_has_no_thread_and_no_longest_time() {
+    let html = trace(&recorded(3000, 1, &WHOLE[1..]), "requests", &[]);
+    let (_, senders) = html.split_once("Who sent it").unwrap();
+    assert!(senders.contains("(Q not seen)</th>"), "{senders}");
+    for forbidden in ["(Q not seen), thread", "(Q not seen) sent", "<td>0 s</td>"] {
+        assert!(!senders.contains(forbidden), "{forbidden}");
+    }
+    // Beside senders that are known, with most of the data.
+    let mut analysis = analysis(3000, 1);
+    let unsent = analysis.threads[0].clone();
+    analysis.threads.push(Sender { id: 0, name: "(Q not seen)".to_string(), members: 0, ..unsent });
+    analysis.threads.last_mut().unwrap().traffic[0].bytes = 1 << 50;
+    let html = trace(&analysis, "some", &[]);
+    assert!(html.contains(" of the data. Buffered writes") && !html.contains("(Q not seen) sent"));
 }
 
 #[test]
