@@ -2,7 +2,7 @@
 //! with identities in whatever order the device ends them, without them first in, first out for each sector and direction.
 #![allow(clippy::unwrap_used, reason = "test code throughout")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 use weir_blocktrace::{Act, Bio, Event, Flags, Kind, Limits, Matcher, Moment, Piece, Reason, Request, Sink};
@@ -484,6 +484,35 @@ fn a_merge_into_an_issued_request_is_counted_as_one_without_a_request() {
     let account = matcher.finish(&mut found).devices.remove(&NONE).unwrap();
     assert_eq!((account.events, account.matched, account.unmatched), (6, 4, [(Reason::NoRequest, 2)].into()));
     assert_eq!(found.pieces.len(), 1);
+}
+
+/// Requests alone were recorded: none has a Q, and none lost it. Beside an I/O with a Q they did.
+#[test]
+fn no_q_is_missing_where_none_was_recorded() {
+    for has_queue in [false, true] {
+        let (mut matcher, mut found) = (Matcher::default(), Lives::default());
+        let mut event = |time_ns, act, bytes| {
+            let (flags, device) = (Flags::WRITE, NONE);
+            let event = Event { time_ns, act, bytes, flags, device, ..Event::default() };
+            matcher.event(&event, &mut found);
+        };
+        let request = [Act::GetRequest, Act::Issue, Act::Complete];
+        if has_queue {
+            event(1, Act::Queue, 4096);
+            request.iter().for_each(|act| event(1, *act, 4096));
+        }
+        for nth in 1..=4 {
+            request.iter().for_each(|act| event(nth * 400_000_000, *act, 4096));
+            // A flush, of which its command alone is issued.
+            event(nth * 400_000_000, Act::Complete, 0);
+        }
+        let account = matcher.finish(&mut found).devices.remove(&NONE).unwrap();
+        let expected = match has_queue {
+            true => (4, BTreeMap::from([(Reason::BeforeStart, 8), (Reason::NoQ, 8)])),
+            false => (16, BTreeMap::new()),
+        };
+        assert_eq!((account.matched, account.unmatched), expected, "{has_queue}");
+    }
 }
 
 /// What is silent for too long is given up, and nothing else, however much is in flight and whatever came first.

@@ -13,7 +13,7 @@ use weir_core::target::DeviceNumber;
 pub enum Reason {
     /// Its I/O began before the recording did: there is no Q, or no D, and the recording had just begun.
     BeforeStart,
-    /// Its I/O has no Q. Stages that do not need it are counted.
+    /// Its I/O has no Q, though the recording has Qs of its device. Stages that do not need it are counted.
     NoQ,
     /// A completion of something that was never issued.
     NoD,
@@ -65,7 +65,8 @@ impl Reason {
 pub struct Account {
     /// Events taken.
     pub events: u64,
-    /// Events that are part of an I/O known from beginning to end, and those of plugs, which belong to none.
+    /// Events that are part of an I/O known from beginning to end, and those of plugs, which belong to none. Where no Q of
+    /// the device was recorded, an I/O begins with its first event.
     pub matched: u64,
     /// Of the matched: those that fitted several I/Os in flight at the same sector and went to the likeliest.
     pub ambiguous: u64,

@@ -33,8 +33,7 @@ impl Matcher {
         let has_queue = !matches!(life.direction, Direction::FlushCommand | Direction::Passthrough);
         let account = &mut self.devices[usize::from(life.device)];
         if unseen && has_queue {
-            let reason = account.unless_before_start(Reason::NoQ, end_ns);
-            account.unmatched(reason, life.events);
+            account.without_queue(life.events, end_ns);
         } else {
             account.matched += u64::from(life.events);
         }

@@ -36,6 +36,10 @@ pub(super) struct Device {
     pub matched: u64,
     pub ambiguous: u64,
     unmatched: [u64; Reason::COUNT],
+    /// A bio was seen on its way to it. Where none was, no Q was recorded, and none is missing.
+    pub has_queue: bool,
+    /// Events of I/Os without a Q, by what that means where Qs were recorded.
+    unqueued: [u64; Reason::COUNT],
     /// By CPU: first and last number of its events, and how many there are.
     numbers: Vec<(u32, u32, u32)>,
 }
@@ -69,7 +73,14 @@ impl Device {
     /// Counts `events` that belong to no known life.
     pub(super) fn unmatched(&mut self, reason: Reason, events: u32) {
         self.unmatched[reason as usize] += u64::from(events);
-        self.lossy |= matches!(reason, Reason::NoQ | Reason::NoD | Reason::NoC | Reason::NoRequest);
+        self.lossy |= matches!(reason, Reason::NoD | Reason::NoC | Reason::NoRequest);
+    }
+
+    /// Counts `events` of an I/O that has ended and has no Q.
+    pub(super) fn without_queue(&mut self, events: u32, end_ns: u64) {
+        let reason = self.unless_before_start(Reason::NoQ, end_ns);
+        self.unqueued[reason as usize] += u64::from(events);
+        self.lossy |= self.has_queue && reason == Reason::NoQ;
     }
 
     /// `reason`, unless the recording had begun so recently that the missing event may have been before it.
@@ -112,14 +123,17 @@ impl Device {
 
     /// The account of all its events.
     pub(super) fn account(&self) -> Account {
-        let unmatched = Reason::ALL.iter().map(|&reason| (reason, self.unmatched[reason as usize]));
+        let unqueued = if self.has_queue { self.unqueued } else { [0; Reason::COUNT] };
+        let complete = self.unqueued.iter().sum::<u64>() - unqueued.iter().sum::<u64>();
+        let of = |reason: Reason| self.unmatched[reason as usize] + unqueued[reason as usize];
+        let unmatched = Reason::ALL.iter().map(|&reason| (reason, of(reason)));
         let gaps = self.numbers.iter().filter(|(_, _, count)| *count > 0);
         let missing = gaps.map(|&(first, last, count)| {
             u64::from(last - first).saturating_add(1).saturating_sub(count.into())
         });
         Account {
             events: self.events,
-            matched: self.matched,
+            matched: self.matched + complete,
             ambiguous: self.ambiguous,
             unmatched: unmatched.filter(|(_, count)| *count > 0).collect(),
             dropped: missing.sum(),

@@ -20,6 +20,7 @@ impl Matcher {
     #[inline(always)]
     fn enter(&mut self, life: BioLife, event: &Event, sink: &mut impl Sink) {
         let (bio, device) = (self.bios.next_id(), life.device);
+        self.devices[usize::from(device)].has_queue = true;
         let direction = direction_of_bio(event.flags, event.bytes);
         let part = Part { identity: event.identity, ..Part::whole(bio, event, direction) };
         let id = self.parts.insert(part);
