@@ -131,19 +131,20 @@ fn device(diff: &Diff, class: &ClassDiff) -> Option<String> {
     Some(format!("D2C {} at the same size mix: {why}", change(&effect)))
 }
 
-/// One side has a scheduler and the other has not: their ways to the driver are compared as wholes.
+/// One side is known to have a scheduler and the other to have none: their ways to the driver are compared as wholes.
 fn scheduler(diff: &Diff, class: &ClassDiff) -> Option<String> {
-    let shares = diff.devices.each_ref().map(|side| side.inserted_share);
-    if (shares[0] - shares[1]).abs() < SCHEDULER_SHARE {
+    let [a, b] = diff.devices.each_ref().map(|side| side.inserted_share);
+    let (a, b) = (a?, b?);
+    if (a - b).abs() < SCHEDULER_SHARE {
         return None;
     }
-    let (with, without) = if shares[0] > shares[1] { ("A", "B") } else { ("B", "A") };
-    let way = class.stage(Stage::G2DAll).or_else(|| class.stage(Stage::Q2D))?;
-    let effect = way.mean?;
+    let (with, without) = if a > b { ("A", "B") } else { ("B", "A") };
+    let mut ways = [(Stage::G2DAll, "request"), (Stage::Q2D, "queue")].into_iter();
+    let (from, effect) = ways.find_map(|(way, from)| Some((from, class.stage(way)?.mean?)))?;
     let total = total(class).and_then(|total| total.mean)?;
     let share = |part_ns: f64, total_ns: f64| 100.0 * part_ns / total_ns;
     Some(format!(
-        "{with}'s I/Os go through a scheduler (G2I and I2D), {without}'s go straight to the driver (G2D): from request to \
+        "{with}'s I/Os go through a scheduler (G2I and I2D), {without}'s go straight to the driver (G2D): from {from} to \
          driver {} against {}, {:.1} % of the latency against {:.1} %: {}",
         time(effect.a_ns),
         time(effect.b_ns),

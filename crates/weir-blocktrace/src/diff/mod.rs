@@ -80,8 +80,9 @@ pub struct DeviceSide {
     pub ios_per_second: f64,
     /// Mean number of requests between D and C; of I/Os, where a live session counted these.
     pub depth_at_driver: f64,
-    /// Share of the data's I/Os that were inserted into a scheduler.
-    pub inserted_share: f64,
+    /// Share of the data's I/Os that were inserted into a scheduler; absent where nothing tells, as in a live session of
+    /// requests.
+    pub inserted_share: Option<f64>,
     /// Pieces that ended with an error.
     pub errors: u64,
     /// Events that may be missing.
@@ -218,7 +219,7 @@ fn device_side(side: &Side<'_>) -> DeviceSide {
         ios: device.pieces,
         ios_per_second: if span_s > 0.0 { device.pieces as f64 / span_s } else { 0.0 },
         depth_at_driver: depth_at_driver(device, whole.stage(Stage::D2C).sum_ns()),
-        inserted_share: if inserted > 0.0 { inserted / (inserted + direct) } else { 0.0 },
+        inserted_share: (inserted + direct > 0.0).then(|| inserted / (inserted + direct)),
         errors: whole.errors,
         events_dropped: side.analysis.events_dropped_of(device),
     }

@@ -10,13 +10,19 @@ const OPTIONS: Options = Options { devices: [None, None], margin: 0.05, seed: 1 
 
 /// What a live session says of 40 seconds with 1,000 reads each that take about so long.
 fn live(d2c_us: u64) -> Analysis {
+    staged(&[(Stage::D2C, d2c_us)])
+}
+
+/// The same of these stages, µs.
+fn staged(stages: &[(Stage, u64)]) -> Analysis {
     let key = Key { device: DEVICE, classes: ClassSet::of(Flags::READ, 4096), size: SizeClass::of(4096) };
     let (mut intervals, mut whole) = (Intervals::default(), StageTable::default());
     for second in 1..=40_u64 {
         let mut table = StageTable::default();
         let cell = table.cell_mut(key);
         for nth in 0..1000 {
-            cell.stage_mut(Stage::D2C).record(d2c_us * (990 + (nth + second) % 21));
+            let scattered = |us: u64| us * (990 + (nth + second) % 21);
+            stages.iter().for_each(|&(stage, us)| cell.stage_mut(stage).record(scattered(us)));
         }
         cell.ios = 1000;
         intervals.push(second * 1_000_000_000, &table);
@@ -39,6 +45,33 @@ fn a_live_session_s_depth_is_its_rate_times_its_latency() {
     assert!(words.contains("D2C 8.0 × as long in B as in A"), "{words}");
     assert!(words.contains("B's device had 8.00 requests at once, A's 1.00"), "{words}");
     assert!(!words.contains("the hardware or its cache"), "{words}");
+}
+
+/// A live session of requests has neither I2D nor G2D, whatever the scheduler.
+#[test]
+fn a_scheduler_is_said_only_where_both_sides_tell() {
+    use Stage::{D2C, G2C, G2D, G2DAll, I2D, Q2C, Q2D};
+    let requests = staged(&[(G2DAll, 20), (D2C, 100), (G2C, 120)]);
+    let detail = |queued| staged(&[(queued, 20), (D2C, 100), (Q2C, 121), (Q2D, 21)]);
+    let recorded = |queued| {
+        staged(&[(queued, 20), (D2C, 100), (Q2C, 121), (Q2D, 21), (G2DAll, 20), (G2C, 120)])
+    };
+    let shares = |diff: &Diff| diff.devices.each_ref().map(|side| side.inserted_share);
+    for queued in [I2D, G2D] {
+        let (diff, words) = verdict(&recorded(queued), &requests);
+        assert_eq!(shares(&diff), [Some(f64::from(u8::from(queued == I2D))), None]);
+        assert!(!words.contains("scheduler"), "{words}");
+    }
+    for (a, b, from) in [
+        (recorded(I2D), recorded(G2D), "request"),
+        (detail(I2D), detail(G2D), "queue"),
+        (recorded(I2D), detail(G2D), "queue"),
+    ] {
+        let (diff, words) = verdict(&a, &b);
+        assert_eq!(shares(&diff), [Some(1.0), Some(0.0)]);
+        assert!(words.contains("A's I/Os go through a scheduler (G2I and I2D), B's go straight"), "{words}");
+        assert!(words.contains(&format!("(G2D): from {from} to driver ")), "{words}");
+    }
 }
 
 #[test]

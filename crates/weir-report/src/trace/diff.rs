@@ -58,7 +58,7 @@ pub fn json(diff: &Diff, names: [&str; 2]) -> serde_json::Result<String> {
 
 fn side(side: &DeviceSide) -> String {
     let scheduler = match side.inserted_share {
-        share if share > 0.5 => "; through a scheduler",
+        Some(share) if share > 0.5 => "; through a scheduler",
         _ => "",
     };
     format!(
