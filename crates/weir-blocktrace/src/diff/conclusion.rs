@@ -116,7 +116,7 @@ fn device(diff: &Diff, class: &ClassDiff) -> Option<String> {
         let same = d2c.judgement == LatencyChange::Same && differs;
         return same.then(|| format!("D2C the same within {}: not the device", percent_around(&effect)));
     }
-    let depths = diff.devices.each_ref().map(|side| side.depth_at_driver);
+    let depths = diff.devices.each_ref().map(|side| side.depth_at_driver.unwrap_or_default());
     let (more, less) = (depths[0].max(depths[1]), depths[0].min(depths[1]));
     let with_depth = (depths[1] > depths[0]) == (d2c.judgement == LatencyChange::Longer);
     let why = if with_depth && more > less * DEPTH_FACTOR && more > 1.0 {

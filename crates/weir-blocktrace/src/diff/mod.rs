@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::analysis::{Analysis, Device};
 use super::{Class, Stage};
+use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
 
 /// Less of either recording in common than this, and the mixes cannot be compared.
@@ -78,8 +79,8 @@ pub struct DeviceSide {
     pub ios: u64,
     /// Pieces a second.
     pub ios_per_second: f64,
-    /// Mean number of requests between D and C; of I/Os, where a live session counted these.
-    pub depth_at_driver: f64,
+    /// Mean number of requests between D and C; of I/Os, where a live session counted these. Absent where no D was seen.
+    pub depth_at_driver: Option<f64>,
     /// Share of the data's I/Os that were inserted into a scheduler; absent where nothing tells, as in a live session of
     /// requests.
     pub inserted_share: Option<f64>,
@@ -218,7 +219,7 @@ fn device_side(side: &Side<'_>) -> DeviceSide {
         span_ns: device.span_ns(),
         ios: device.pieces,
         ios_per_second: if span_s > 0.0 { device.pieces as f64 / span_s } else { 0.0 },
-        depth_at_driver: depth_at_driver(device, whole.stage(Stage::D2C).sum_ns()),
+        depth_at_driver: depth_at_driver(device, whole.stage(Stage::D2C)),
         inserted_share: (inserted + direct > 0.0).then(|| inserted / (inserted + direct)),
         errors: whole.errors,
         events_dropped: side.analysis.events_dropped_of(device),
@@ -226,11 +227,12 @@ fn device_side(side: &Side<'_>) -> DeviceSide {
 }
 
 /// A live session follows no depth; there it is the rate times the latency (Little's law).
-fn depth_at_driver(device: &Device, d2c_sum_ns: u128) -> f64 {
-    match device.span_ns() {
-        span_ns if device.depth_issue.time_ns.is_empty() && span_ns > 0 => d2c_sum_ns as f64 / span_ns as f64,
-        _ => device.depth_issue.mean(),
+fn depth_at_driver(device: &Device, d2c: &Distribution) -> Option<f64> {
+    if device.depth_issue.arrivals > 0 {
+        return Some(device.depth_issue.mean());
     }
+    let is_known = !d2c.is_empty() && device.span_ns() > 0;
+    is_known.then(|| d2c.sum_ns() as f64 / device.span_ns() as f64)
 }
 
 fn class_diff(mix: &Mix<'_>, sides: [&Side<'_>; 2], class: Class, options: &Options) -> Option<ClassDiff> {

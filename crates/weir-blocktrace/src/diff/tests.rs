@@ -40,11 +40,18 @@ fn verdict(a: &Analysis, b: &Analysis) -> (Diff, String) {
 #[test]
 fn a_live_session_s_depth_is_its_rate_times_its_latency() {
     let (diff, words) = verdict(&live(1000), &live(8000));
-    let depths = diff.devices.each_ref().map(|side| side.depth_at_driver.round());
-    assert_eq!(depths, [1.0, 8.0]);
+    let depths = diff.devices.each_ref().map(|side| side.depth_at_driver.map(f64::round));
+    assert_eq!(depths, [Some(1.0), Some(8.0)]);
     assert!(words.contains("D2C 8.0 × as long in B as in A"), "{words}");
     assert!(words.contains("B's device had 8.00 requests at once, A's 1.00"), "{words}");
     assert!(!words.contains("the hardware or its cache"), "{words}");
+}
+
+/// Device-mapper has no driver of its own, and Little's law nothing to compute its depth from.
+#[test]
+fn a_device_without_d_has_no_depth_at_the_driver() {
+    let (diff, _) = verdict(&staged(&[(Stage::Q2C, 500)]), &live(1000));
+    assert_eq!(diff.devices.each_ref().map(|side| side.depth_at_driver.is_some()), [false, true]);
 }
 
 /// A live session of requests has neither I2D nor G2D, whatever the scheduler.
@@ -53,9 +60,8 @@ fn a_scheduler_is_said_only_where_both_sides_tell() {
     use Stage::{D2C, G2C, G2D, G2DAll, I2D, Q2C, Q2D};
     let requests = staged(&[(G2DAll, 20), (D2C, 100), (G2C, 120)]);
     let detail = |queued| staged(&[(queued, 20), (D2C, 100), (Q2C, 121), (Q2D, 21)]);
-    let recorded = |queued| {
-        staged(&[(queued, 20), (D2C, 100), (Q2C, 121), (Q2D, 21), (G2DAll, 20), (G2C, 120)])
-    };
+    let recorded =
+        |queued| staged(&[(queued, 20), (D2C, 100), (Q2C, 121), (Q2D, 21), (G2DAll, 20), (G2C, 120)]);
     let shares = |diff: &Diff| diff.devices.each_ref().map(|side| side.inserted_share);
     for queued in [I2D, G2D] {
         let (diff, words) = verdict(&recorded(queued), &requests);

@@ -61,13 +61,15 @@ fn side(side: &DeviceSide) -> String {
         Some(share) if share > 0.5 => "; through a scheduler",
         _ => "",
     };
+    let depth = side
+        .depth_at_driver
+        .map_or(String::new(), |depth| format!("; {} requests at the driver on average", significant(depth)));
     format!(
-        "{}, {} pieces in {}: {}/s; {} requests at the driver on average{scheduler}",
+        "{}, {} pieces in {}: {}/s{depth}{scheduler}",
         side.device,
         grouped(side.ios),
         Nanos(side.span_ns),
-        per_second(side.ios_per_second),
-        significant(side.depth_at_driver)
+        per_second(side.ios_per_second)
     )
 }
 
