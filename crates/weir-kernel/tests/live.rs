@@ -5,7 +5,7 @@
 #[allow(dead_code)] // its devices have file systems; those here are raw
 mod lab;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -17,6 +17,7 @@ use weir_blocktrace::{Cell, Class, Moment, Stage};
 use weir_core::target::DeviceNumber;
 use weir_kernel::live::{Detail, IssueStamp, Losses, Options, Snapshot, StageSession};
 use weir_kernel::probe;
+use weir_kernel::tracefs::{self, TracerSession};
 
 const BOTH: [Detail; 2] = [Detail::Default, Detail::Full];
 
@@ -141,6 +142,28 @@ fn counts_as_the_kernel_does(device: &Device, detail: Detail) -> bool {
     let told = Losses { unseen: 3520 - seen, ..Losses::default() };
     let is_complete = |cell: &Cell| [Stage::D2C, total].iter().all(|at| cell.stage(*at).count() == cell.ios);
     snapshot.losses == told && [read, write, flush].iter().all(is_complete)
+}
+
+/// The tracer tells of the device's own flush commands too, which are nobody's I/O.
+#[test]
+fn root_the_tracer_counts_the_flushes_that_were_sent() {
+    let Some(device) = Device::create("root_the_tracer_counts_the_flushes_that_were_sent") else { return };
+    let options = tracefs::Options { devices: vec![device.number], slow_ns: Some(1), ..Default::default() };
+    let mut session = TracerSession::start(&options).unwrap();
+    let before = device.counted();
+    load(&device, 0, 5, 20);
+    assert_eq!(device.counted()[4] - before[4], 20);
+    session.drain().unwrap();
+    assert_eq!(session.losses(), BTreeMap::new());
+    let [write, flush] =
+        [Class::SyncWrite, Class::Flush].map(|class| session.table().of_class(device.number, class));
+    assert_eq!((write.ios, write.bytes, flush.ios, flush.bytes), (5, 5 * 16384, 20, 0));
+    for cell in [&write, &flush] {
+        let counts = [Stage::D2C, Stage::Q2C].map(|stage| cell.stage(stage).count());
+        assert_eq!(counts, [cell.ios; 2]);
+    }
+    let slow = session.slow();
+    assert_eq!(slow.iter().filter(|io| io.piece.bytes == 0).count(), 20, "{slow:?}");
 }
 
 #[test]

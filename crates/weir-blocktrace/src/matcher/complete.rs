@@ -14,6 +14,13 @@ enum Ends {
     Bio(Id),
 }
 
+/// The end of a flush sequence, or of a flush as its sender has it: no data, and no longer a flush.
+#[inline]
+fn is_sequence_end(event: &Event) -> bool {
+    let kinds = Flags(Flags::FLUSH.0 | Flags::PASSTHROUGH.0);
+    event.bytes == 0 && event.flags.0 & kinds.0 == 0
+}
+
 impl Matcher {
     /// C: a request, a part of one, or a bio is done.
     #[inline]
@@ -24,6 +31,10 @@ impl Matcher {
                 self.complete_request(found, event, sink);
             }
             Some(Ends::Bio(part)) => self.complete_bio(part, event, sink),
+            // A flush as its sender has it is never issued: it lacks its Q.
+            None if is_sequence_end(event) => {
+                self.devices[usize::from(device)].without_queue(1, event.time_ns);
+            }
             None => self.orphan(event, device, Reason::NoD),
         }
     }
@@ -35,9 +46,7 @@ impl Matcher {
         {
             return Some(found);
         }
-        // The end of a flush sequence, or of a flush as its sender has it: no data, and no longer a flush.
-        let kinds = Flags(Flags::FLUSH.0 | Flags::PASSTHROUGH.0);
-        if event.bytes == 0 && event.flags.0 & kinds.0 == 0 {
+        if is_sequence_end(event) {
             return self.find_sequence_end(event, device, sink);
         }
         let direction = direction_of_request(event.flags, event.bytes);

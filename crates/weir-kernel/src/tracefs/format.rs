@@ -70,7 +70,9 @@ impl Format {
 
     /// The event in a record.
     pub fn event(&self, record: &[u8], time_ns: u64, cpu: u32) -> Event {
-        let sector = self.number(record, "sector");
+        // A flush command and passthrough have no place. The kernel says 0 of it at D (blk_rq_trace_sector in
+        // linux/blktrace_api.h) and -1 at C.
+        let sector = Some(self.number(record, "sector")).filter(|sector| *sector != u64::MAX).unwrap_or(0);
         let new_sector = self.number(record, "new_sector");
         let bytes = match self.act {
             // What is in front of the cut.
@@ -170,6 +172,8 @@ mod tests {
             ("254:3", 12_345, 4096, -5)
         );
         assert_eq!(event.flags.0, Flags::WRITE.0 | Flags::SYNC.0 | Flags::METADATA.0);
+        record[16..24].copy_from_slice(&u64::MAX.to_ne_bytes());
+        assert_eq!(format.event(&record, 99, 1).sector, 0, "no place is the same at D and at C");
         // A record cut short reads as zeros, not as a panic.
         assert_eq!(format.event(&record[..20], 99, 1).sector, 0);
         assert!(Format::parse("name: x\nID: 5\n", Act::Issue).is_none());
