@@ -56,6 +56,16 @@ impl Kind {
         }
     }
 
+    /// What stands for a device: all that moves data, or where nothing does, flushes and commands.
+    pub fn whole(analysis: &Analysis, device: &Device) -> Kind {
+        let data = Kind::class(analysis, device, Class::All);
+        if data.cell.ios > 0 {
+            return data;
+        }
+        let cell = analysis.table.sum(|key| key.device == device.device);
+        Kind { cell, parts: device.parts_of(|_| true) }
+    }
+
     /// A class of one size.
     pub fn sized(analysis: &Analysis, device: &Device, class: Class, size: SizeClass) -> Kind {
         let takes = |key: &CellKey| key.classes.has(class) && key.size == size;

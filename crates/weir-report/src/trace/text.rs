@@ -77,7 +77,7 @@ fn append_device(out: &mut String, analysis: &Analysis, device: &Device) {
     let counts = [(device.pieces, "pieces"), (device.requests, "requests"), (device.bios, "top-level bios")];
     let counts = counts.map(|(n, what)| format!("{} {what}", grouped(n))).join(", ");
     labelled(out, "device", &format!("{}: {counts} in {}", device.label(), Nanos(device.span_ns())));
-    let all = Kind::class(analysis, device, Class::All);
+    let all = Kind::whole(analysis, device);
     labelled(out, "where", &where_on(device, &all.parts));
     for class in [Class::Read, Class::Write] {
         let kind = Kind::class(analysis, device, class);

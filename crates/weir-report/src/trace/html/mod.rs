@@ -10,6 +10,7 @@ use crate::page::{
     Page, Table, Tile, data_table, facts_table, headline, lede, note, page, paragraph, section, stacks, tiles,
 };
 use crate::plot::StackFigure;
+use crate::trace::figures::Kind;
 use crate::trace::phrases;
 use maud::{Markup, html};
 use weir_blocktrace::analysis::{Depth, Device, Direction, Parts};
@@ -98,15 +99,15 @@ fn opening(analysis: &Analysis, devices: &[&Device]) -> Markup {
             (paragraph(format!("{} events were read.", grouped(analysis.events))))
         };
     };
-    let first = match largest(&device.parts_of(|key| key.classes.has(Class::All))) {
+    let whole = Kind::whole(analysis, device);
+    let first = match largest(&whole.parts) {
         _ if on_others(device) => through(analysis, device, devices),
         Some((place, share)) => format!("{} of the time was spent {place}", percent(share)),
         None => "Where the I/Os spent their time is not known".to_string(),
     };
-    let cell = analysis.table.of_class(device.device, Class::All);
     let on = if devices.len() > 1 { format!(" on {}", device.label()) } else { String::new() };
-    let sentence =
-        format!("{} I/Os{on} in {}.{}", grouped(cell.ios), Nanos(device.span_ns()), how_long(&cell));
+    let (ios, how_long) = (grouped(whole.cell.ios), how_long(&whole.cell));
+    let sentence = format!("{ios} I/Os{on} in {}.{how_long}", Nanos(device.span_ns()));
     html! { (headline(first)) (lede(sentence)) }
 }
 

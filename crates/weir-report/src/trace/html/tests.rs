@@ -176,6 +176,27 @@ fn a_page_states_no_figure_of_what_was_not_recorded() {
     }
 }
 
+/// As with `--class flush`: the class of all I/Os has none of them.
+#[test]
+fn flushes_alone_are_ios_too() {
+    let mut collector = Collector::new();
+    for nth in 0..500 {
+        let flush = Flags(Flags::WRITE.0 | Flags::FLUSH.0);
+        let flush = Piece { flags: flush, sector: 0, bytes: 0, ..piece(nth, 500, 0) };
+        for (moment, act) in [(Moment::Queue, Act::Queue), (Moment::Complete, Act::Complete)] {
+            collector.event(&event(flush.times.get(moment).unwrap(), act, &flush));
+        }
+        collector.piece(&flush);
+    }
+    let analysis = collector.finish(Unmatched::default());
+    let html = trace(&analysis, "flushes", &[]);
+    for expected in ["500 I/Os in ", "From queue to completion, half of them took", " of the time was spent "] {
+        assert!(html.contains(expected), "no {expected}");
+    }
+    let text = crate::trace::text(&analysis);
+    assert!(text.contains(" of the latency ") && !text.contains("no I/O with both its Q"), "{text}");
+}
+
 #[test]
 fn what_nobody_in_particular_sent_has_no_thread_and_no_longest_time() {
     let html = trace(&recorded(3000, 1, &WHOLE[1..]), "requests", &[]);
