@@ -138,6 +138,17 @@ fn time_bars(mut figure: StackFigure) -> Markup {
 
 /// What a reader must know before believing the figures.
 fn doubts(analysis: &Analysis) -> Markup {
+    let further = analysis.events_of_further_devices;
+    html! {
+        (missing(analysis))
+        @if further > 0 {
+            (note("Devices are missing", &format!("{} events of further devices are in no figure.", grouped(further)), true))
+        }
+    }
+}
+
+/// What is known of events that are missing.
+fn missing(analysis: &Analysis) -> Markup {
     let dropped = analysis.events_dropped();
     if dropped > 0 {
         let text = format!(

@@ -160,7 +160,12 @@ fn a_page_states_no_figure_of_what_was_not_recorded() {
     for (seen, expected, known, unknown) in [
         (&WHOLE[1..], "From request to completion, half of them took", &issue[..], &queue[..]),
         (&WHOLE[3..], "From driver to completion, half of them took", &issue[..], &queue[..]),
-        (&[Moment::Queue, Moment::Complete][..], "From queue to completion, half of them took", &queue[..], &issue[..]),
+        (
+            &[Moment::Queue, Moment::Complete][..],
+            "From queue to completion, half of them took",
+            &queue[..],
+            &issue[..],
+        ),
     ] {
         let html = trace(&recorded(3000, 2, seen), "some", &[]);
         for expected in known.iter().chain(&[expected]) {
@@ -176,21 +181,29 @@ fn a_page_states_no_figure_of_what_was_not_recorded() {
     }
 }
 
-/// As with `--class flush`: the class of all I/Os has none of them.
+#[test]
+fn devices_that_are_left_out_are_said() {
+    let analysis = Analysis { events_of_further_devices: 1234, ..analysis(6, 1) };
+    assert!(trace(&analysis, "many", &[]).contains("1,234 events of further devices are in no figure"));
+}
+
+/// As with `--class flush --process`: the class of all I/Os has none of them, and their commands are others'.
 #[test]
 fn flushes_alone_are_ios_too() {
     let mut collector = Collector::new();
     for nth in 0..500 {
         let flush = Flags(Flags::WRITE.0 | Flags::FLUSH.0);
         let flush = Piece { flags: flush, sector: 0, bytes: 0, ..piece(nth, 500, 0) };
-        for (moment, act) in [(Moment::Queue, Act::Queue), (Moment::Complete, Act::Complete)] {
+        let acts = [Act::Queue, Act::GetRequest, Act::Complete];
+        for (moment, act) in [Moment::Queue, Moment::GetRequest, Moment::Complete].into_iter().zip(acts) {
             collector.event(&event(flush.times.get(moment).unwrap(), act, &flush));
         }
         collector.piece(&flush);
     }
     let analysis = collector.finish(Unmatched::default());
     let html = trace(&analysis, "flushes", &[]);
-    for expected in ["500 I/Os in ", "From queue to completion, half of them took", " of the time was spent "] {
+    for expected in ["500 I/Os in ", "From queue to completion, half of them took", " of the time was spent "]
+    {
         assert!(html.contains(expected), "no {expected}");
     }
     let text = crate::trace::text(&analysis);
