@@ -266,11 +266,13 @@ fn processes(out: &mut String, report: &Report) {
     for anatomy in shown {
         let Some(process) = &anatomy.process else { continue };
         let share = |cause| share_of(&anatomy.causes, cause).unwrap_or(0.0);
+        // Where none has returned there is time, but no latency.
+        let latency = |ns: u64| if anatomy.syncs > 0 { Nanos(ns).to_string() } else { "-".to_string() };
         rows.push(vec![
             name(process),
             grouped(anatomy.syncs),
-            Nanos(anatomy.latency.mean_ns as u64).to_string(),
-            Nanos(anatomy.latency.max_ns).to_string(),
+            latency(anatomy.latency.mean_ns as u64),
+            latency(anatomy.latency.max_ns),
             tenths(share(Cause::Others)),
             tenths(share(Cause::Device) + share(Cause::DeviceFlush)),
             percent_floor(anatomy.explained),
@@ -421,5 +423,10 @@ mod tests {
         let text = trace_fsync(&many, 0);
         assert_eq!(text.matches("\nsysbench (42) ").count(), PROCESSES_SHOWN, "{text}");
         assert!(text.contains("\nand 4 more, with 20 % of the time inside syncs\n"), "{text}");
+        // One whose sync has not returned.
+        let waiting = Anatomy { syncs: 0, latency: Latency::default(), ..many.processes[0].clone() };
+        let text = trace_fsync(&Report { processes: vec![waiting; 2], ..many }, 2);
+        let row = text.lines().find(|line| line.starts_with("sysbench (42) ")).unwrap();
+        assert_eq!(row.split_whitespace().skip(2).take(3).collect::<Vec<_>>(), ["0", "-", "-"], "{text}");
     }
 }
