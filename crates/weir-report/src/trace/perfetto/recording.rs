@@ -96,7 +96,7 @@ impl<W: Write> Recording<W> {
         end_ns: u64,
     ) -> Option<super::tracks::Flow> {
         let is_new = !self.threads.contains_key(&piece.pid);
-        if !is_waited_for(piece) || piece.pid == 0 || (is_new && self.threads.len() >= THREADS_MAX) {
+        if !is_waited_for(piece) || !is_sender_known(piece) || (is_new && self.threads.len() >= THREADS_MAX) {
             return None;
         }
         if is_new {
@@ -117,6 +117,11 @@ impl<W: Write> Recording<W> {
 fn is_waited_for(piece: &Piece) -> bool {
     let has = |flag| piece.flags.has(flag);
     has(Flags::FLUSH) || has(Flags::FUA) || (has(Flags::WRITE) && has(Flags::SYNC))
+}
+
+/// Whether its thread sent it: without a Q that is the one that issued it, a worker or another sender.
+fn is_sender_known(piece: &Piece) -> bool {
+    piece.pid != 0 && piece.times.get(Moment::Queue).is_some()
 }
 
 /// When an I/O began, as far as that was seen, and its end.
@@ -168,7 +173,7 @@ impl<W: Write> Sink for Recording<W> {
         let sender = self.thread_names.get(&piece.pid).map_or("", String::as_str);
         let mut notes =
             vec![("sector", Note::Number(piece.sector)), ("bytes", Note::Number(piece.bytes.into()))];
-        if piece.pid != 0 {
+        if is_sender_known(piece) {
             notes.extend([("thread", Note::Number(piece.pid.into())), ("sender", Note::Text(sender))]);
         }
         if piece.error != 0 {

@@ -279,6 +279,10 @@ fn recordings_become_tracks_of_queues_and_of_threads_that_sync() {
                 <= cell(Class::All).stage(Stage::I2D).count() + cell(Class::Flush).stage(Stage::I2D).count()
         );
         assert!(inserted > 0 || folder != "ext4-mq-deadline");
+        // A flush command that is sent for others has no sender.
+        let is_sent = |flush: &&Shown| trace.root(flush.track) == "threads that sync";
+        let flushes = trace.named("flush").filter(is_sent).count() as u64;
+        assert_eq!(flushes, cell(Class::Flush).stage(Stage::Q2C).count(), "{folder}");
         // Those that somebody waited for have an arrow.
         assert!(!trace.flows.is_empty(), "{folder}");
         let senders: BTreeSet<&str> =
