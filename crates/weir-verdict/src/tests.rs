@@ -57,6 +57,33 @@ fn the_collapse_and_the_rescue_are_told_with_figures() {
     );
 }
 
+/// A limit of bytes is a limit, and reads are judged without a curve of writes.
+#[test]
+fn a_cgroups_limit_is_named_whatever_it_counts() {
+    use StepKind::{ReadDepth, WriteDepth};
+    for (key, limit, kind, summary, says) in [
+        ("wbps", 50_000_000, WriteDepth, "throttled to 50.0 MB/s of writes", "this is the limit"),
+        ("rbps", 50_000_000, ReadDepth, "throttled to 50.0 MB/s of reads", "this is the limit"),
+        ("wiops", 12_000, WriteDepth, "throttled to 12,000 write IOPS", "this is the limit"),
+        ("riops", 12_000, ReadDepth, "throttled to 12,000 read IOPS", "this is the limit"),
+        ("wbps", 900_000_000, WriteDepth, "that seems limited to 12,200 write IOPS", "no cgroup's limit is near"),
+        ("wbps", 50_000_000, ReadDepth, "that seems limited to 12,200 read IOPS", "no cgroup's limit is near"),
+    ] {
+        let mut lab = Lab::new();
+        lab.throttle(key, limit);
+        lab.curve(kind, &[(1, 12_200.0), (4, 12_200.0), (16, 12_200.0)]);
+        let report = report(lab);
+        let found = finding(&report, Topic::Class);
+        assert_eq!(found.summary, format!("a volume {summary}"), "{key} {limit}");
+        assert!(found.statements[0].text.contains(says), "{}", found.statements[0].text);
+    }
+    let mut lab = Lab::new();
+    lab.curve(WriteDepth, &[(1, 12_200.0), (4, 12_200.0), (16, 12_200.0)]);
+    let report = report(lab);
+    let text = &finding(&report, Topic::Class).statements[0].text;
+    assert!(text.contains("no limit can be read here"), "{text}");
+}
+
 #[test]
 fn a_flood_that_was_ended_for_a_stuck_commit_gives_a_lower_bound() {
     let mut lab = throttled_and_flooded();

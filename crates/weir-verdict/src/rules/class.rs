@@ -4,6 +4,7 @@
 use crate::doctor::{Curve, Evidence, Finding, Measurement, Statement, Topic};
 use crate::notes::{StepKind, SyncPath};
 use crate::view::{View, fact, latency_of, percent, point_of, rate_of, throughput_of, time};
+use weir_core::result::record::Class;
 use weir_core::units::{grouped, megabytes_per_second, per_second};
 
 /// How far a measured ceiling may lie from a limit that explains it: limits are kept over slices of time, so a short
@@ -25,30 +26,38 @@ fn limited(view: &View) -> Option<(String, Statement)> {
     by_cgroup(view).or_else(|| view.curves.iter().find_map(|curve| by_ceiling(view, curve)))
 }
 
+/// Limits of a cgroup, with the operations that they concern.
+const LIMITS: [(&str, Class); 4] =
+    [("wiops", Class::Write), ("riops", Class::Read), ("wbps", Class::Write), ("rbps", Class::Read)];
+
 fn by_cgroup(view: &View) -> Option<(String, Statement)> {
-    let write = view.curve("write")?;
-    let read = view.curve("read");
-    for throttle in &view.target()?.throttles {
-        for (key, curve) in [("wiops", Some(write)), ("riops", read)] {
-            let (Some(limit), Some(curve)) = (throttle.limits.get(key), curve) else { continue };
-            if !NEAR.contains(&(curve.max_iops / *limit as f64)) {
-                continue;
-            }
-            let word = curve.class.name();
+    view.target()?.throttles.iter().find_map(|throttle| {
+        LIMITS.iter().find_map(|(key, class)| {
+            let limit = *throttle.limits.get(*key)?;
+            let counts_bytes = key.ends_with("bps");
+            let is_near = |curve: &&Curve| {
+                let each = if counts_bytes { curve.block.0 as f64 } else { 1.0 };
+                NEAR.contains(&(curve.max_iops * each / limit as f64))
+            };
+            let curve = view.curves.iter().filter(|curve| curve.class == *class).find(is_near)?;
+            let word = class.name();
+            let shown = if counts_bytes {
+                format!("{} of {word}s", megabytes_per_second(limit as f64))
+            } else {
+                format!("{} {word} IOPS", grouped(limit))
+            };
             let text = format!(
-                "A cgroup limits {} to {} {word} IOPS and it did {} random-{word} IOPS: this is the limit, \
+                "A cgroup limits {} to {shown} and it did {} random-{word} IOPS of {}: this is the limit, \
                  not the device.",
                 throttle.device,
-                grouped(*limit),
-                per_second(curve.max_iops)
+                per_second(curve.max_iops),
+                curve.block
             );
             let evidence =
-                vec![fact(format!("cgroup {} {key}", throttle.cgroup), grouped(*limit)), peak_of(curve)];
-            let summary = format!("a volume throttled to {} {word} IOPS", grouped(*limit));
-            return Some((summary, Statement::new(text, evidence)));
-        }
-    }
-    None
+                vec![fact(format!("cgroup {} {key}", throttle.cgroup), grouped(limit)), peak_of(curve)];
+            Some((format!("a volume throttled to {shown}"), Statement::new(text, evidence)))
+        })
+    })
 }
 
 /// A plateau over a fourfold range of depths that is too even for a device, while processors were not the limit.
@@ -65,9 +74,13 @@ fn by_ceiling(view: &View, curve: &Curve) -> Option<(String, Statement)> {
         return None;
     }
     let word = curve.class.name();
+    let unsure = match view.target() {
+        Some(target) if !target.throttles.is_empty() => "no cgroup's limit is near",
+        _ => "no limit can be read here",
+    };
     let text = format!(
         "Random {word}s stop at {} IOPS from {} to {} in flight, even to {}: more like a limit set on a volume \
-         than a device (not certain: no limit can be read here).",
+         than a device (not certain: {unsure}).",
         per_second(curve.max_iops),
         first.depth,
         last.depth,
