@@ -74,12 +74,13 @@ impl Configuration {
         let sysctl = sysctl::owners(&self.sysctl, &files);
         let tuned = tuned::owners(&self.tuned, &self.tuned_active, knob, &files);
         // TuneD applies /etc and /run again after its profile (reapply_sysctl), but not what distributions ship.
-        let (mine, shipped): (Vec<Owner>, Vec<Owner>) = sysctl
-            .into_iter()
-            .partition(|owner| ["/etc/", "/run/"].iter().any(|d| owner.place.starts_with(d)));
-        owners.extend(mine);
+        let is_active = !self.tuned_active.trim().is_empty();
+        let (again, once): (Vec<Owner>, Vec<Owner>) = sysctl.into_iter().partition(|owner| {
+            is_active && ["/etc/", "/run/"].iter().any(|folder| owner.place.starts_with(folder))
+        });
+        owners.extend(again);
         owners.extend(tuned);
-        owners.extend(shipped);
+        owners.extend(once);
         owners.extend(tmpfiles::owners(&self.tmpfiles, &files));
         if let Scope::Device(device) = &knob.scope {
             owners.extend(udev::owners(&self.udev, device, &files[0], attribute));

@@ -33,21 +33,25 @@ fn sysctl_files_are_read_by_name_and_the_folder_that_wins() {
         (
             "vm.swappiness",
             &[
-                "sysctl.d /etc/sysctl.d/50-default.conf:4 = 20",
                 "sysctl.d /usr/lib/sysctl.d/99-tail.conf:1 = 30",
+                "sysctl.d /etc/sysctl.d/50-default.conf:4 = 20",
             ][..],
         ),
         (
             "vm.dirty",
             &[
-                "sysctl.d /etc/sysctl.d/10-first.conf:1 = bytes=15000000",
                 "sysctl.d /usr/lib/sysctl.d/99-tail.conf:2 = ratio=5",
+                "sysctl.d /etc/sysctl.d/10-first.conf:1 = bytes=15000000",
             ],
         ),
         ("vm.dirty_expire_centisecs", &["sysctl.d /etc/sysctl.d/10-first.conf:2 = 1"]),
         ("vm.vfs_cache_pressure", &[]),
     ] {
         assert_eq!(owners(&configuration, knob), expected, "{knob}");
+        // TuneD applies the files of /etc once more, after all of them.
+        let tuned = Configuration { tuned_active: "balanced\n".to_string(), ..configuration.clone() };
+        let again: Vec<&str> = expected.iter().rev().copied().collect();
+        assert_eq!(owners(&tuned, knob), again, "{knob}");
     }
 }
 
