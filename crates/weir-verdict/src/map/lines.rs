@@ -184,7 +184,13 @@ fn innodb(map: &LoadMap) -> Line {
                     first.tail_ns().map_or("too long".to_string(), time),
                     time(bound)
                 )),
-                Some(most) => (Some(capacities(most.writes)), of_pages(map, most, bound)),
+                Some(most) if most.writes < CAPACITY_MIN as f64 => missing(&format!(
+                    "commits kept {} beside {} pages/s at most: less than {CAPACITY_MIN} pages/s, the least that the \
+                     server takes",
+                    time(bound),
+                    most.writes.floor()
+                )),
+                Some(most) => capacities(most.writes, of_pages(map, most, bound)),
             }
         }
     };
@@ -192,9 +198,21 @@ fn innodb(map: &LoadMap) -> Line {
     Line { id: "innodb".into(), title: "InnoDB".into(), goes_to, text, how_sure }
 }
 
-fn capacities(most: f64) -> String {
+/// The least that MySQL and MariaDB take for both variables: they raise what is lower, with a warning.
+const CAPACITY_MIN: u64 = 100;
+
+fn capacities(most: f64, how_sure: HowSure) -> (Option<String>, HowSure) {
     let most = two_digits(most);
-    format!("innodb_io_capacity = {}\ninnodb_io_capacity_max = {most}", two_digits(most as f64 / 2.0))
+    let half = two_digits(most as f64 / 2.0);
+    let how_sure = if half < CAPACITY_MIN {
+        let why =
+            format!("innodb_io_capacity is {CAPACITY_MIN}, the least that the server takes, instead of half");
+        how_sure.and(HowSure::of(Sure::Sure, why))
+    } else {
+        how_sure
+    };
+    let half = half.max(CAPACITY_MIN);
+    (Some(format!("innodb_io_capacity = {half}\ninnodb_io_capacity_max = {most}")), how_sure)
 }
 
 /// Rounded down to two digits: a limit is not known more closely.

@@ -233,6 +233,24 @@ fn lines_are_in_the_words_of_their_programs_and_as_sure_as_the_map() {
     );
 }
 
+/// The server takes no less than 100 for either variable. Commits keep their bound beside three quarters of all pages here.
+#[test]
+fn the_server_takes_every_value_that_a_line_gives_it() {
+    for (writes, text, why) in [
+        (400.0, Some((150, 300)), "of the most) commits took"),
+        (200.0, Some((100, 150)), "the least that the server takes, instead of half"),
+        (134.0, Some((100, 100)), "the least that the server takes, instead of half"),
+        (130.0, None, "beside 97 pages/s at most: less than 100 pages/s, the least that the server takes"),
+    ] {
+        let map = map_of(&one_budget(2000.0, writes, 0.0));
+        let innodb = line(&map, "innodb");
+        let expected =
+            text.map(|(low, most)| format!("innodb_io_capacity = {low}\ninnodb_io_capacity_max = {most}"));
+        assert_eq!(innodb.text, expected);
+        assert!(innodb.how_sure.why.contains(why), "{innodb:?}");
+    }
+}
+
 #[test]
 fn a_device_that_does_not_add_up_is_not_called_sure() {
     let map = map_of(&each(2000.0, 800.0));
