@@ -7,6 +7,7 @@ mod systemd;
 mod tuned;
 mod udev;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -243,11 +244,9 @@ fn header(keeper: Keeper, kept: &[Kept]) -> String {
 
 /// Where a device's name may lead another way after a boot.
 fn name_notes(kept: &[Kept]) -> Vec<String> {
-    let mut devices: Vec<&str> = kept.iter().filter_map(|kept| device_of(&kept.setting.knob)).collect();
-    devices.dedup();
+    let devices: BTreeSet<&str> = kept.iter().filter_map(|kept| device_of(&kept.setting.knob)).collect();
     devices
         .into_iter()
-        .filter(|device| !device.starts_with("nvme"))
         .map(|device| {
             format!(
                 "{device} may be another disk after the next boot; ENV{{ID_SERIAL}}, as `udevadm info /dev/{device}` \

@@ -81,6 +81,23 @@ fn each_keeper_says_it_in_its_own_words() {
     }
 }
 
+/// The kernel counts NVMe controllers in the order in which they answer, as it counts other disks.
+#[test]
+fn a_name_that_may_be_another_disks_is_noted() {
+    let kept = kept(&[
+        ("nvme0n1/scheduler=none", "nvme0n1/scheduler=bfq"),
+        ("sda/scheduler=mq-deadline", "sda/scheduler=none"),
+        ("nvme0n1/nr_requests=8", "nvme0n1/nr_requests=64"),
+    ]);
+    for keeper in [Keeper::Udev, Keeper::Tuned, Keeper::Systemd] {
+        let notes = keeper.persist(&kept, None).notes;
+        let says = " may be another disk after the next boot; ENV{ID_SERIAL}, as";
+        let devices: Vec<&str> =
+            notes.iter().filter_map(|note| Some(note.split_once(says)?.0)).collect();
+        assert_eq!(devices, ["nvme0n1", "sda"], "{keeper}: {notes:?}");
+    }
+}
+
 #[test]
 fn a_profile_of_an_images_choice_is_no_command() {
     let then = |active: &str| Keeper::Tuned.persist(&both(), Some(active)).then_undo;
