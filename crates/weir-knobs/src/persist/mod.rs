@@ -196,15 +196,23 @@ fn cgroup_hint(path: &str, setting: &Setting) -> String {
                 "riops" => "IOReadIOPSMax",
                 _ => "IOWriteIOPSMax",
             };
-            format!("'{property}=/dev/block/{device} {}'", systemd_limit(value))
+            format!("'{property}={} {}'", node(device), systemd_limit(value))
         }
-        ["io.latency", device, _] => format!("'IODeviceLatencyTargetSec=/dev/block/{device} {value}us'"),
+        ["io.latency", device, _] => format!("'IODeviceLatencyTargetSec={} {value}us'", node(device)),
         _ => return "the program that makes the cgroup has to set it".to_string(),
     };
     if unit.ends_with(".slice") || unit.ends_with(".service") {
         format!("systemd has this cgroup and keeps its limits: systemctl set-property {unit} {property}")
     } else {
         "the program that makes the cgroup has to set it".to_string()
+    }
+}
+
+/// The file of a device by its name or number. The kernel writes a slash in a name as an exclamation mark.
+fn node(device: &str) -> String {
+    match device.contains(':') {
+        true => format!("/dev/block/{device}"),
+        false => format!("/dev/{}", device.replace('!', "/")),
     }
 }
 

@@ -92,8 +92,7 @@ fn a_name_that_may_be_another_disks_is_noted() {
     for keeper in [Keeper::Udev, Keeper::Tuned, Keeper::Systemd] {
         let notes = keeper.persist(&kept, None).notes;
         let says = " may be another disk after the next boot; ENV{ID_SERIAL}, as";
-        let devices: Vec<&str> =
-            notes.iter().filter_map(|note| Some(note.split_once(says)?.0)).collect();
+        let devices: Vec<&str> = notes.iter().filter_map(|note| Some(note.split_once(says)?.0)).collect();
         assert_eq!(devices, ["nvme0n1", "sda"], "{keeper}: {notes:?}");
     }
 }
@@ -150,6 +149,16 @@ fn what_cannot_be_kept_is_said_with_what_can() {
             Keeper::Systemd,
             "cgroup:/db.slice/io.max/8:0/wbps=1000",
             "systemctl set-property db.slice 'IOWriteBandwidthMax=/dev/block/8:0 1000'",
+        ),
+        (
+            Keeper::Systemd,
+            "cgroup:/db.slice/io.max/sda/wbps=50MB",
+            "systemctl set-property db.slice 'IOWriteBandwidthMax=/dev/sda 50000000'",
+        ),
+        (
+            Keeper::Systemd,
+            "cgroup:/db.slice/io.latency/cciss!c0d0/target=75000",
+            "systemctl set-property db.slice 'IODeviceLatencyTargetSec=/dev/cciss/c0d0 75000us'",
         ),
         (Keeper::Systemd, "cgroup:/made/io.weight=50", "the program that makes the cgroup"),
     ] {
