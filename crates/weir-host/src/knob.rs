@@ -41,7 +41,7 @@ pub use error::KnobError;
 pub use governor::{Actuator, BdiOf, Choice, Governor, HANGS_AFTER, Move};
 pub use guardian::{ARGUMENT, guardian_main};
 pub use journal::Journal;
-pub use owners::{configuration, read_with_owners, readings};
+pub use owners::{before, configuration, read_with_owners, readings};
 pub use place::written;
 pub use read::{plan, read, values};
 pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover, recover_stale, rollback};

@@ -55,6 +55,12 @@ pub(super) fn share_ppm(host: &Host, bytes: i64) -> Option<i64> {
     i64::try_from(ppm).ok()
 }
 
+/// The other way round, as a bdi shows it.
+pub(super) fn of_share(host: &Host, ppm: i64) -> Option<i64> {
+    let bytes = u128::from(u64::try_from(ppm).ok()?) * u128::from(threshold_bytes(host).ok()?) / 1_000_000;
+    i64::try_from(bytes).ok()
+}
+
 /// Whether this value of this knob is the dirty limit below the one in force.
 pub(super) fn lowers(host: &Host, knob: &KnobName, value: &Value) -> bool {
     knob.to_string() == LIMIT

@@ -54,29 +54,64 @@ pub(super) fn one_name(tree: &Tree, knob: &KnobName) -> KnobName {
     }
 }
 
-/// The knob under which a value is really kept, and the value there. A bdi keeps its limits in parts per million,
-/// whichever file they came through; what it shows as bytes moves with free memory, and percents are rounded. A
-/// device has one read-ahead, with two files.
-pub(super) fn kept_as(host: &Host, knob: &KnobName, value: &Value) -> (KnobName, Value) {
-    let knob = &one_name(&host.tree, knob);
-    let as_given = || (knob.clone(), value.clone());
+/// How a knob says the value of the one that it is kept as.
+#[derive(Clone, Copy)]
+enum Scale {
+    AsKept,
+    /// Of parts per million.
+    Percent,
+    /// Of parts per million of the dirty limit.
+    Bytes,
+}
+
+/// The knob that a knob is really kept as. A bdi keeps its limits in parts per million, whichever file they came through;
+/// what it shows as bytes moves with free memory, and percents are rounded. A device has one read-ahead, with two files.
+fn keeper(tree: &Tree, knob: &KnobName) -> (KnobName, Scale) {
+    let knob = one_name(tree, knob);
     let (prefix, setting) = match knob.setting.rsplit_once("bdi/") {
         Some((_, setting)) => ("bdi/", setting),
         None => ("", knob.setting.as_str()),
     };
     let named = |setting: String| KnobName { scope: knob.scope.clone(), setting };
-    let fine = |limit: &str| named(format!("{prefix}{limit}_ratio_fine"));
-    let (kept, ppm) = match (setting, value.number()) {
-        ("max_ratio", Some(percent)) => (fine("max"), Some(percent.saturating_mul(10_000))),
-        ("min_ratio", Some(percent)) => (fine("min"), Some(percent.saturating_mul(10_000))),
-        ("max_bytes", Some(bytes)) => (fine("max"), dirty::share_ppm(host, bytes)),
-        ("min_bytes", Some(bytes)) => (fine("min"), dirty::share_ppm(host, bytes)),
-        ("read_ahead_kb", Some(_)) if prefix == "bdi/" => return (named(setting.to_string()), value.clone()),
-        _ => return as_given(),
+    let (limit, scale) = match setting {
+        "max_ratio" => ("max", Scale::Percent),
+        "min_ratio" => ("min", Scale::Percent),
+        "max_bytes" => ("max", Scale::Bytes),
+        "min_bytes" => ("min", Scale::Bytes),
+        "read_ahead_kb" if prefix == "bdi/" => return (named(setting.to_string()), Scale::AsKept),
+        _ => return (knob, Scale::AsKept),
     };
-    match ppm.filter(|_| place::value(&host.tree, &kept).is_ok()) {
+    let fine = named(format!("{prefix}{limit}_ratio_fine"));
+    if place::value(tree, &fine).is_ok() { (fine, scale) } else { (knob, Scale::AsKept) }
+}
+
+/// The knob under which a value is really kept, and the value there.
+pub(super) fn kept_as(host: &Host, knob: &KnobName, value: &Value) -> (KnobName, Value) {
+    let (kept, scale) = keeper(&host.tree, knob);
+    let ppm = match (scale, value.number()) {
+        (Scale::AsKept, _) => return (kept, value.clone()),
+        (Scale::Percent, Some(percent)) => Some(percent.saturating_mul(10_000)),
+        (Scale::Bytes, Some(bytes)) => dirty::share_ppm(host, bytes),
+        (_, None) => None,
+    };
+    match ppm {
         Some(ppm) => (kept, Value::Number(ppm)),
-        None => as_given(),
+        None => (one_name(&host.tree, knob), value.clone()),
+    }
+}
+
+/// A value of another knob as this one would show it, where both are kept as one.
+pub(super) fn shown_by(host: &Host, knob: &KnobName, other: &KnobName, value: &Value) -> Option<Value> {
+    if knob == other {
+        return Some(value.clone());
+    }
+    let (kept, scale) = keeper(&host.tree, knob);
+    let (other, value) = kept_as(host, other, value);
+    match (scale, value.number()) {
+        _ if kept != other => None,
+        (Scale::Percent, Some(ppm)) => Some(Value::Number(ppm / 10_000)),
+        (Scale::Bytes, Some(ppm)) => dirty::of_share(host, ppm).map(Value::Number),
+        _ => Some(value),
     }
 }
 

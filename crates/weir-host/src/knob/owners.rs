@@ -3,9 +3,10 @@
 use weir_core::target::TargetFacts;
 use weir_knobs::owner::{Configuration, File, SYSCTL_DIRS, TMPFILES_DIRS, TUNED_DIRS, UDEV_DIRS, UNIT_DIR};
 use weir_knobs::plan::between;
-use weir_knobs::{Became, KnobName, Owner, Reading, Scope};
+use weir_knobs::{Became, KnobName, Owner, Reading, Scope, Value};
 
 use super::journal::Journal;
+use super::order;
 use super::read::{names, read};
 use super::rollback::{self, Listed, Until};
 use crate::error::HostError;
@@ -83,23 +84,71 @@ impl Owners {
             Scope::Device(device) => host.tree.line(&format!("/sys/block/{device}/{name}")),
             _ => None,
         };
-        let weir = self.in_hand.iter().filter_map(|listed| weir_as_owner(listed, &reading.knob));
+        let weir = self.in_hand.iter().filter_map(|listed| weir_as_owner(host, listed, &reading.knob));
         let owners = weir.chain(self.configuration.owners(&reading.knob, &attribute)).collect();
         Reading { owners, ..reading }
     }
 }
 
-/// weir itself, where a change of it is in force.
-fn weir_as_owner(listed: &Listed, knob: &KnobName) -> Option<Owner> {
-    let (_, _, new) = listed.changes.iter().find(|(changed, ..)| changed == knob)?;
+/// weir itself, where a change of it is in force. A knob has one name in the journal, and its value the scale of that.
+fn weir_as_owner(host: &Host, listed: &Listed, knob: &KnobName) -> Option<Owner> {
+    let as_shown = |changed: &KnobName, value: &Value| order::shown_by(host, knob, changed, value);
+    let (changed, _, new) =
+        listed.changes.iter().find(|(changed, old, _)| as_shown(changed, old).is_some())?;
+    let shown = |value: &Value| as_shown(changed, value).unwrap_or_else(|| value.clone());
     let kind = if listed.by_guard { Owner::GUARD } else { "weir" };
     (listed.until != Until::Void).then(|| Owner {
         kind: kind.to_string(),
         place: listed.file.display().to_string(),
         value: match new {
-            Became::Value(value) => value.to_string(),
+            Became::Value(value) => shown(value).to_string(),
             Became::Reset => String::new(),
-            Became::Governed { least, most } => between(least, most),
+            Became::Governed { least, most } => between(&shown(least), &shown(most)),
         },
     })
+}
+
+/// What a knob was before the oldest of these changes of it, else what it is. `listed` has the newest first.
+pub fn before(host: &Host, listed: &[Listed], knob: &KnobName) -> Option<Value> {
+    let mut changes = listed.iter().rev().flat_map(|entry| &entry.changes);
+    let old = changes.find_map(|(changed, old, _)| order::shown_by(host, knob, changed, old));
+    old.or_else(|| read(host, knob).ok()?.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use weir_knobs::Setting;
+
+    use super::*;
+    use crate::knob::testing::Machine;
+    use crate::knob::{Hold, entries, plan};
+
+    /// The journal has them in parts per million, of a dirty limit of 4096000 bytes.
+    #[test]
+    fn a_bdis_limit_has_its_owner_and_its_old_value_by_every_name() {
+        let machine = Machine::new();
+        let settings: [Setting; 1] = ["loop0/bdi/max_ratio=50".parse().unwrap()];
+        let plan = plan(&machine.host, &settings, false).unwrap();
+        drop(machine.journal.apply(&machine.host, &plan, Hold::Kept, Duration::ZERO).unwrap());
+        // The kernel would show it so.
+        for (file, now) in [("max_ratio", "50"), ("max_bytes", "2048000"), ("max_ratio_fine", "500000")] {
+            machine.set(&format!("/sys/class/bdi/7:0/{file}"), now);
+        }
+        // This machine's boot is not that of the made-up one.
+        let (mut listed, _) = entries(&machine.journal);
+        listed.iter_mut().for_each(|entry| entry.until = Until::Rollback);
+        for (knob, was, value) in [
+            ("loop0/bdi/max_ratio", 100, Some("50")),
+            ("loop0/bdi/max_bytes", 4_096_000, Some("2048000")),
+            ("loop0/bdi/max_ratio_fine", 1_000_000, Some("500000")),
+            ("loop0/bdi/min_ratio", 0, None),
+        ] {
+            let knob: KnobName = knob.parse().unwrap();
+            assert_eq!(before(&machine.host, &listed, &knob), Some(Value::Number(was)), "{knob}");
+            let owner = weir_as_owner(&machine.host, &listed[0], &knob);
+            assert_eq!(owner.map(|owner| owner.value).as_deref(), value, "{knob}");
+        }
+    }
 }

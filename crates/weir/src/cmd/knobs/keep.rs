@@ -8,8 +8,8 @@ use anyhow::Context;
 use weir_fs::{Dir, Root};
 use weir_host::Host;
 use weir_host::knob;
+use weir_knobs::Setting;
 use weir_knobs::persist::{self, Found, Keeper, Kept, Persisted};
-use weir_knobs::{KnobName, Value};
 use weir_report::text;
 
 use super::apply;
@@ -31,9 +31,11 @@ pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
         say!("note: {note}");
     }
     let (earlier, profile) = ours(keeper, args.root.as_deref())?;
+    let (changes, _) = knob::entries(&the_journal());
+    let before = |setting: &Setting| knob::before(&host, &changes, &setting.knob);
     let wanted = args.settings.iter().map(|setting| Kept {
         setting: setting.clone(),
-        before: before(&host, &setting.knob).filter(|value| *value != setting.value),
+        before: before(setting).filter(|value| *value != setting.value),
     });
     let kept = persist::merged(earlier.unwrap_or_default(), wanted.collect());
     let mut persisted = keeper.persist(&kept, profile.as_deref());
@@ -59,16 +61,6 @@ pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
     });
     print(&said)?;
     Ok(Outcome::Done)
-}
-
-/// What a knob was before weir changed it, else what it is.
-fn before(host: &Host, knob: &KnobName) -> Option<Value> {
-    let (entries, _) = knob::entries(&the_journal());
-    let mut changes = entries.into_iter().rev().flat_map(|entry| entry.changes);
-    match changes.find(|(name, _, _)| name == knob) {
-        Some((_, old, _)) => Some(old),
-        None => knob::read(host, knob).ok()?.value,
-    }
 }
 
 /// Takes the file away.
