@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["no_knobs", "no_flood"])]
     pub even_if_busy: bool,
     /// Exit 1 unless this holds; may be repeated. One of commit-p99=5ms, commit-iops=N, read-iops=N, write-iops=N,
-    /// read-rate=BYTES, write-rate=BYTES, flood=PERCENT (of the idle commits)
+    /// read-rate=BYTES, write-rate=BYTES, flood=PERCENT (of the idle commits). Of these --for measures write-rate alone
     #[arg(long, value_name = "BAR")]
     pub require: Vec<Bar>,
     /// What stdout carries

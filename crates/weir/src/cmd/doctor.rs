@@ -6,6 +6,7 @@ use weir_cli::signals::stop_on_signals;
 use weir_io::runner::Stop;
 use weir_report::{html, junit, text};
 use weir_verdict::DoctorReport;
+use weir_verdict::notes::{Bar, BarRule};
 
 use crate::cli::doctor::{Args, Format};
 use crate::doctor::{Mode, Request, examine};
@@ -22,6 +23,7 @@ const SUSTAINED_MAX: u64 = 6 * 3600;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
+    unmeasured(&args)?;
     let request = Request {
         path: args.path.clone(),
         mode: mode(&args)?,
@@ -45,6 +47,27 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let (report, path) = examine(&request, command, &stop)?;
     print(&report, path.as_deref(), &args)?;
     Ok(outcome(&report, &stop))
+}
+
+/// A bar that no step of this examination measures would never be met, however good the storage is. The test file that every
+/// examination writes is measured.
+fn unmeasured(args: &Args) -> Result<(), Usage> {
+    let left_out = |bar: &&Bar| match bar.rule {
+        BarRule::WriteRate(_) => false,
+        BarRule::FloodPercent(_) if args.no_flood => true,
+        _ => args.product.is_some(),
+    };
+    let Some(Bar { text, .. }) = args.require.iter().find(left_out) else { return Ok(()) };
+    let (option, hint) = match args.product {
+        None => ("--no-flood".to_string(), format!("leave out --no-flood or --require {text}")),
+        Some(product) => (
+            format!("--for {}", product.name()),
+            format!(
+                "leave out --require {text}, as --for has bars of its own, or examine the storage without --for"
+            ),
+        ),
+    };
+    Err(Usage { what: format!("{option} leaves out what the bar `{text}` is about"), hint: Some(hint) })
 }
 
 /// A file of test cases without a case says nothing, and would pass.
