@@ -339,7 +339,7 @@ pub struct FloodStory {
     pub samples: Vec<FloodSample>,
     /// Idle against flood against rescue, one for each number of threads.
     pub effects: Vec<FloodEffect>,
-    /// Whether the flood built up dirty pages past the background limit or saturated the device.
+    /// Whether dirty pages came to nine tenths of the background limit, from which on the kernel writes them by itself.
     pub provoked: bool,
     /// Why not, or why there is no rescue phase.
     pub remarks: Vec<String>,

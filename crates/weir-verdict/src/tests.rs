@@ -66,8 +66,20 @@ fn a_cgroups_limit_is_named_whatever_it_counts() {
         ("rbps", 50_000_000, ReadDepth, "throttled to 50.0 MB/s of reads", "this is the limit"),
         ("wiops", 12_000, WriteDepth, "throttled to 12,000 write IOPS", "this is the limit"),
         ("riops", 12_000, ReadDepth, "throttled to 12,000 read IOPS", "this is the limit"),
-        ("wbps", 900_000_000, WriteDepth, "that seems limited to 12,200 write IOPS", "no cgroup's limit is near"),
-        ("wbps", 50_000_000, ReadDepth, "that seems limited to 12,200 read IOPS", "no cgroup's limit is near"),
+        (
+            "wbps",
+            900_000_000,
+            WriteDepth,
+            "that seems limited to 12,200 write IOPS",
+            "no cgroup's limit is near",
+        ),
+        (
+            "wbps",
+            50_000_000,
+            ReadDepth,
+            "that seems limited to 12,200 read IOPS",
+            "no cgroup's limit is near",
+        ),
     ] {
         let mut lab = Lab::new();
         lab.throttle(key, limit);
@@ -143,6 +155,22 @@ fn a_flood_that_did_not_press_proves_nothing() {
     assert_eq!(text, "flood=50% could not be judged: nothing follows from this bulk writer.");
 }
 
+/// What is graded is not called too little to judge by in the same finding.
+#[test]
+fn a_flood_is_graded_or_too_little_to_judge_by() {
+    for (lab, grade, too_little) in
+        [(throttled_and_flooded(), Grade::Poor, false), (healthy(), Grade::Unknown, true)]
+    {
+        let mut lab = lab;
+        lab.notes.flood.background_limit = weir_core::units::Bytes(64 << 30);
+        let report = report(lab);
+        assert!(report.flood.as_ref().is_some_and(|story| !story.provoked));
+        let found = finding(&report, Topic::Flood);
+        let said = found.statements.iter().any(|s| s.text.contains("too little to judge by"));
+        assert_eq!((found.grade, said), (Some(grade), too_little), "{:?}", found.statements);
+    }
+}
+
 /// A rate a little above the idle one is chance, and nobody is left with more than all.
 #[test]
 fn a_flood_leaves_no_more_than_all() {
@@ -172,7 +200,11 @@ fn without_a_rescue_the_experiment_is_advised_unless_the_limit_is_low() {
         lab.notes.flood.limits_found = vec![(name.into(), value)];
         lab.notes.flood.phases.retain(|p| p.kind != PhaseKind::Rescue);
         let advice = report(lab).advice;
-        assert_eq!(advice.first().map(|advice| advice.current.as_str()), current, "{name} {value}: {advice:?}");
+        assert_eq!(
+            advice.first().map(|advice| advice.current.as_str()),
+            current,
+            "{name} {value}: {advice:?}"
+        );
         for advice in advice {
             assert!(!advice.measured && advice.command.starts_with("sudo weir doctor"), "{advice:?}");
             assert_eq!(advice.proposed, "15 MB");

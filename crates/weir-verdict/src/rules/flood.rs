@@ -24,7 +24,7 @@ pub fn judge(view: &View) -> Option<Finding> {
     let others = story.effects.iter().filter(|effect| effect.threads != worst.threads);
     let mut statements: Vec<Statement> = std::iter::once(worst).chain(others).map(collapse).collect();
     statements.push(reason(grade, worst));
-    statements.extend(pressure(view, story));
+    statements.extend(pressure(view, story, worst));
     let chosen = chosen_limit(story);
     statements.extend(story.effects.iter().filter_map(|effect| rescue(effect, chosen?)));
     let summary = match grade {
@@ -112,10 +112,12 @@ fn collapse(effect: &FloodEffect) -> Statement {
 }
 
 /// Whether the flood really pressed: dirty pages reached against the limits.
-fn pressure(view: &View, story: &FloodStory) -> Option<Statement> {
+fn pressure(view: &View, story: &FloodStory, worst: &FloodEffect) -> Option<Statement> {
     let peak = story.samples.iter().map(|s| s.dirty_bytes + s.writeback_bytes).max()?;
     let limits = &view.notes.flood;
-    let verdict = if story.provoked { String::new() } else { ", too little to judge by".to_string() };
+    // A writer that takes most commits without dirty pages pressed all the same.
+    let too_little = !story.provoked && is_unclear(story, worst);
+    let verdict = if too_little { ", too little to judge by" } else { "" };
     let text = format!(
         "Dirty pages reached {} (write-back starts at {}, writers wait at {}){verdict}.",
         Bytes(peak),
