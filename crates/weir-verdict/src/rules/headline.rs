@@ -37,7 +37,7 @@ fn word(commit: &Finding) -> String {
 }
 
 /// Worst of the grades given.
-fn worst(findings: &[Finding]) -> Grade {
+pub fn worst(findings: &[Finding]) -> Grade {
     let known = findings.iter().filter_map(|f| f.grade).filter(|g| *g != Grade::Unknown);
     known.max().unwrap_or(Grade::Unknown)
 }

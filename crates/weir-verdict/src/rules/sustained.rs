@@ -1,6 +1,7 @@
 //! How long writes keep their rate, who limits them, and what that means for a database.
 
 use crate::doctor::{Evidence, Finding, Grade, Headline, Measurement, Statement, Topic};
+use crate::rules::headline::worst;
 use crate::sustained::fall::LONG;
 use crate::sustained::{Endurance, Figure, Kind, LimitUnit, Pressure, Sure, Sustained};
 use crate::view::{View, fact, limit, percent, time};
@@ -34,8 +35,7 @@ pub fn headline(sustained: &Sustained, findings: &[Finding], ended_early: Option
     text.push_str(
         &ended_early.map_or(String::new(), |why| format!("It ended early ({why}), so this is incomplete.")),
     );
-    let grade = findings.iter().filter_map(|finding| finding.grade).max().unwrap_or(Grade::Unknown);
-    Headline { grade, text: text.trim_end().to_string() }
+    Headline { grade: worst(findings), text: text.trim_end().to_string() }
 }
 
 fn finding(view: &View, sustained: &Sustained, one: &Endurance) -> Finding {
@@ -459,6 +459,21 @@ mod tests {
         let short = from_record(&lab.record(Vec::new())).unwrap();
         assert_eq!(short.headline.grade, Grade::Unknown, "{}", short.headline.text);
         assert!(text(&short).contains("too short to tell"), "{}", text(&short));
+    }
+
+    /// Small writes that fell are poor, whatever bulk writes would have done.
+    #[test]
+    fn what_could_not_be_judged_outweighs_nothing() {
+        let mut record = bucket_of_operations().record(Vec::new());
+        let bulk = |step: &serde_json::Value| step["id"] == "sustained-bulk";
+        let at = record.extra["steps"].as_array().unwrap().iter().position(bulk).unwrap();
+        // The user ended it there.
+        record.jobs.truncate(at + 1);
+        record.jobs[at].intervals.truncate(8);
+        let report = from_record(&record).unwrap();
+        let grades: Vec<_> = report.findings.iter().map(|finding| finding.grade).collect();
+        assert_eq!(grades, [Some(Grade::Poor), Some(Grade::Unknown)]);
+        assert_eq!(report.headline.grade, Grade::Poor, "{}", report.headline.text);
     }
 
     #[test]
