@@ -476,6 +476,20 @@ mod tests {
         assert_eq!(report.headline.grade, Grade::Poor, "{}", report.headline.text);
     }
 
+    /// The test file is written before, and its rate falls where a credit runs out.
+    #[test]
+    fn a_sustained_examination_is_not_the_next_step_of_itself() {
+        let mut record = bucket_of_operations().record(Vec::new());
+        record.jobs[0].job.read_percent = 0.0;
+        for (index, interval) in record.jobs[0].intervals.iter_mut().enumerate() {
+            let done = interval.classes.values_mut().next().unwrap();
+            done.count = if index < 6 { 1000 } else { 250 + index as u64 % 2 };
+        }
+        let report = from_record(&record).unwrap();
+        assert!(report.measurements[0].fall.is_some());
+        assert!(report.next.is_empty(), "{:?}", report.next);
+    }
+
     #[test]
     fn the_general_examination_says_that_a_rate_fell_and_names_the_next_step() {
         use crate::notes::StepKind;
