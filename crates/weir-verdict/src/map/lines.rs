@@ -24,7 +24,7 @@ pub fn all(map: &LoadMap, conditions: &Conditions) -> Vec<Line> {
 
 /// What holds for all lines that are made of the edge: drift, and whether processors capped one of the ends.
 fn of_edge(map: &LoadMap) -> HowSure {
-    let drift = HowSure::by(map.drift.edge, "the edge at start and end differs by");
+    let drift = HowSure::by(map.drift.edge, "the drift of the edge between start and end");
     if map.capped.is_empty() {
         return drift;
     }
@@ -37,7 +37,7 @@ fn of_edge(map: &LoadMap) -> HowSure {
 /// Whether operations of both kinds add up, as iocost and Seastar compute.
 fn of_sum(map: &LoadMap) -> HowSure {
     let off = map.model.map(|model| model.error_linear);
-    HowSure::by(off, "the sum of the costs of reads and writes is off by")
+    HowSure::by(off, "the error of the sum of the costs of reads and writes")
 }
 
 fn percent_of(share: f64) -> String {
@@ -222,7 +222,7 @@ fn two_digits(value: f64) -> u64 {
 }
 
 fn of_pages(map: &LoadMap, most: &Commits, bound: u64) -> HowSure {
-    let drift = HowSure::by(map.drift.commits, "commits at start and end differ by");
+    let drift = HowSure::by(map.drift.commits, "the drift of commits between start and end");
     let edge = map.pages.edge.unwrap_or(most.writes);
     let tail = format!(
         "beside {} pages/s ({} of the most) commits took {} at {} (bound {}, n = {})",

@@ -47,15 +47,15 @@ impl HowSure {
         HowSure { sure, why: why.into() }
     }
 
-    /// By a share that something is off, absent where it was not measured. `what` is said with the figure: `… 3.1 %`.
+    /// By a share that something is off, absent where it was not measured. `what` is the difference, as in `… is 3.1 %`.
     pub fn by(off: Option<f64>, what: &str) -> HowSure {
-        let Some(off) = off else { return HowSure::of(Sure::Roughly, format!("{what} not measured")) };
+        let Some(off) = off else { return HowSure::of(Sure::Roughly, format!("{what} was not measured")) };
         let sure = match off {
             off if off <= SURE => Sure::Sure,
             off if off <= ROUGHLY => Sure::Roughly,
             _ => Sure::DoNotUse,
         };
-        HowSure::of(sure, format!("{what} {} %", significant(off * 100.0)))
+        HowSure::of(sure, format!("{what} is {} %", significant(off * 100.0)))
     }
 
     /// Both hold: the worse degree, both reasons.

@@ -303,6 +303,19 @@ fn a_quota_bounds_the_generator_and_not_the_machine() {
 }
 
 #[test]
+fn what_was_not_repeated_is_said_not_to_be_measured() {
+    let mut lab = mapped(&one_budget(50_000.0, 20_000.0, 0.0));
+    let again = lab.notes.steps.iter().position(|step| step.kind == StepKind::Map(Part::Again));
+    lab.keep(again.unwrap());
+    let map = from_record(&lab.record(Vec::new())).unwrap().map.unwrap();
+    for (id, what) in [("iocost-model", "the edge"), ("innodb", "commits")] {
+        let how_sure = &line(&map, id).how_sure;
+        let says = format!("the drift of {what} between start and end was not measured; ");
+        assert!(how_sure.sure == Sure::Roughly && how_sure.why.starts_with(&says), "{how_sure:?}");
+    }
+}
+
+#[test]
 fn the_longest_commit_stands_where_too_few_finished() {
     let one = Commits {
         share: 1.0,
