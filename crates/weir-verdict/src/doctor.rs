@@ -242,7 +242,8 @@ pub struct Measurement {
     pub id: String,
     /// For people: `random reads 4 KiB, depth 32`.
     pub title: String,
-    /// The class reported: commit where every write is synced.
+    /// The class reported: commit where every write is synced. Of a map's mixture the one of most operations; its figures are
+    /// of both.
     pub class: Class,
     /// Size of each operation.
     pub block: Bytes,

@@ -6,7 +6,7 @@ use super::mean_interval::half_width;
 use super::notes::{StepKind, StepNote};
 use super::products::{title_of, transaction_of};
 use super::sustained::{Part, course, fall};
-use weir_core::result::record::{Class, Interval, JobRecord};
+use weir_core::result::record::{Class, ClassRecord, Interval, JobRecord};
 use weir_core::stats::Histogram;
 use weir_core::units::Bytes;
 
@@ -28,18 +28,30 @@ fn class_of(step: &StepNote, record: &JobRecord) -> Class {
         StepKind::Sustained(_, Part::Reads) => Class::Read,
         StepKind::Sustained(..) => Class::Write,
         StepKind::Map(map::Part::Commits | map::Part::CommitsAgain) => Class::Commit,
-        // Of a mixture, the operations that there are more of.
+        // Of a mixture, the operations that there are more of name it.
         StepKind::Map(_) if map::share(record) < 0.5 => Class::Read,
         StepKind::Map(_) => Class::Write,
+    }
+}
+
+/// The classes whose operations a step counts: those of its own, of a map's mixture both.
+fn classes_of(step: &StepNote, class: Class) -> Vec<Class> {
+    match (step.kind, class) {
+        (StepKind::Map(_), Class::Read | Class::Write) => vec![Class::Read, Class::Write],
+        _ => vec![class],
     }
 }
 
 /// Derives what a step measured from its job's record.
 pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
     let class = class_of(step, record);
-    let empty = Default::default();
-    let totals = record.classes.get(&class).unwrap_or(&empty);
-    let (bytes, counted_ns) = counted(step, record, class);
+    let classes = classes_of(step, class);
+    let mut totals = ClassRecord::default();
+    for done in classes.iter().filter_map(|class| record.classes.get(class)) {
+        totals.bytes += done.bytes;
+        totals.latency.merge(&done.latency);
+    }
+    let (bytes, counted_ns) = counted(step, record, class, &totals);
     let seconds = counted_ns as f64 / 1e9;
     Measurement {
         id: step.id.clone(),
@@ -54,7 +66,7 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
         threads: record.job.threads,
         engine: record.engine.name.clone(),
         direct: record.job.direct,
-        iops: rate(totals.latency.count(), counted_ns, &record.intervals, class),
+        iops: rate(totals.latency.count(), counted_ns, &record.intervals, &classes),
         bytes_per_second: if seconds > 0.0 { bytes / seconds } else { 0.0 },
         latency: summarise(&totals.latency),
         distribution: totals.latency.coarse(PLOT_BITS),
@@ -78,7 +90,7 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
 /// Bytes, and the time that they and the operations of a class took. Transactions of several writes count whole, and follow
 /// one another: one that the warm-up or the step's end cuts has written its bytes long before its sync ends. Their size is that
 /// of the record's own writes. A stall at the end that is no transaction's (of older records) counts as time.
-fn counted(step: &StepNote, record: &JobRecord, class: Class) -> (f64, u64) {
+fn counted(step: &StepNote, record: &JobRecord, class: Class, totals: &ClassRecord) -> (f64, u64) {
     let of = |class: Class| record.classes.get(&class);
     let whole = transaction_of(&step.id).filter(|t| step.kind == StepKind::Product && !t.is_single());
     let in_full = |latency: &&Histogram| {
@@ -93,8 +105,8 @@ fn counted(step: &StepNote, record: &JobRecord, class: Class) -> (f64, u64) {
             (operations * writes.bytes as f64 / writes.latency.count() as f64, done.sum() as u64)
         }
         None => {
-            let written = of(Class::Write).filter(|_| class == Class::Commit).or(of(class));
-            (written.map_or(0, |totals| totals.bytes) as f64, record.elapsed_ns)
+            let written = of(Class::Write).filter(|_| class == Class::Commit).unwrap_or(totals);
+            (written.bytes as f64, record.elapsed_ns)
         }
     }
 }
@@ -145,13 +157,15 @@ fn title(step: &StepNote, record: &JobRecord) -> String {
 
 /// Total over time, with a 95 % interval over the run's intervals (Student's t; batch means as in Law and Kelton,
 /// Simulation Modeling and Analysis, 9.5.3). A last interval shorter than half of the others is left out.
-fn rate(count: u64, elapsed_ns: u64, intervals: &[Interval], class: Class) -> Estimate {
+fn rate(count: u64, elapsed_ns: u64, intervals: &[Interval], classes: &[Class]) -> Estimate {
     let mean = if elapsed_ns > 0 { count as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
     let interval_ns = intervals.first().map_or(0, |i| i.len_ns);
+    let done =
+        |i: &Interval| classes.iter().filter_map(|class| i.classes.get(class)).map(|c| c.count).sum::<u64>();
     let rates: Vec<f64> = intervals
         .iter()
         .filter(|i| i.len_ns > 0 && i.len_ns * 2 >= interval_ns)
-        .map(|i| i.classes.get(&class).map_or(0, |c| c.count) as f64 * 1e9 / i.len_ns as f64)
+        .map(|i| done(i) as f64 * 1e9 / i.len_ns as f64)
         .collect();
     let half = half_width(&rates).unwrap_or(0.0);
     Estimate {

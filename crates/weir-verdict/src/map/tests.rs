@@ -6,10 +6,10 @@ use super::cost::{CostModel, Sharing};
 use super::made::{each, mapped, one_budget};
 use super::sampler::{Plan, next};
 use super::sure::Sure;
-use super::{Ask, Commits, Line, LoadMap, Part, Seen};
+use super::{Ask, Commits, Line, LoadMap, Part, Seen, share};
 use crate::from_record;
 use crate::notes::StepKind;
-use weir_core::result::record::{Class, ClassRecord, Lateness};
+use weir_core::result::record::{Class, ClassRecord, Interval, IntervalClass, Lateness};
 use weir_core::stats::Histogram;
 use weir_core::stats::random::Random;
 use weir_core::units::Nanos;
@@ -231,6 +231,33 @@ fn lines_are_in_the_words_of_their_programs_and_as_sure_as_the_map() {
         "{}",
         innodb.how_sure.why
     );
+}
+
+/// Three writes for each read; the reads come unevenly.
+#[test]
+fn a_mixture_is_measured_whole() {
+    let lab = mapped(&one_budget(2000.0, 800.0, 0.0));
+    let is_mixed = |at: &usize| {
+        let share = share(&lab.jobs()[*at]);
+        lab.notes.steps[*at].kind == StepKind::Map(Part::Edge) && share > 0.5 && share < 1.0
+    };
+    let at = (0..lab.jobs().len()).find(is_mixed).unwrap();
+    let mut record = lab.record(Vec::new());
+    record.jobs[at].intervals = (0..8)
+        .map(|i| {
+            let done = |count| IntervalClass { count, ..IntervalClass::default() };
+            let classes = BTreeMap::from([(Class::Read, done(10 + i)), (Class::Write, done(30))]);
+            Interval { start_ns: i * 250_000_000, len_ns: 250_000_000, classes, ..Interval::default() }
+        })
+        .collect();
+    let report = from_record(&record).unwrap();
+    let (m, map) = (&report.measurements[at], report.map.unwrap());
+    let point = map.edges.iter().find(|point| point.measurement == m.id).unwrap();
+    assert_eq!((m.latency.n, m.latency.p99_ns, m.class), (point.n, point.p99_ns, Class::Write));
+    let rate = point.reads + point.writes;
+    assert!(point.reads > 0.0 && (m.iops.mean / rate - 1.0).abs() < 1e-9, "{m:?}");
+    assert!((m.bytes_per_second / (rate * 4096.0) - 1.0).abs() < 1e-9, "{m:?}");
+    assert!(m.iops.high > m.iops.low, "{m:?}");
 }
 
 /// The server takes no less than 100 for either variable. Commits keep their bound beside three quarters of all pages here.
