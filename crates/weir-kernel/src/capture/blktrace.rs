@@ -1,10 +1,10 @@
-//! The commands of blktrace (kernel/trace/blktrace.c) to a device node.
+//! The commands of blktrace (kernel/trace/blktrace.c) to a device node, and a disk's settings of the tracer.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// linux/fs.h.
 pub(super) const BLKTRACESETUP: libc::c_ulong = 0xc048_1273;
@@ -18,6 +18,30 @@ pub fn take_down(node: &Path) {
         let _ = command(&node, BLKTRACESTOP);
         let _ = command(&node, BLKTRACETEARDOWN);
     }
+}
+
+/// Opens a disk, by sysfs's name of it, without an effect on it.
+pub fn open(disk: &str) -> io::Result<File> {
+    let path = Path::new("/dev").join(disk.replace('!', "/"));
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+}
+
+/// The folder of a disk's settings of the tracer.
+pub fn settings_of(disk: &str) -> PathBuf {
+    Path::new("/sys/block").join(disk).join("trace")
+}
+
+/// Old kernels (5.10) know of a disk's settings of the tracer only while somebody has the disk open: then it is, for this one of
+/// them.
+pub fn kept_open(setting: &Path) -> Option<File> {
+    if fs::read(setting).err()?.raw_os_error() != Some(libc::ENXIO) {
+        return None;
+    }
+    let disk = setting.parent()?.parent()?;
+    let file = open(disk.file_name()?.to_str()?).ok()?;
+    let number = file.metadata().ok()?.rdev();
+    let said = fs::read_to_string(disk.join("dev")).ok()?;
+    (said.trim() == format!("{}:{}", libc::major(number), libc::minor(number))).then_some(file)
 }
 
 /// Gives a command that takes no argument.

@@ -4,13 +4,14 @@
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use weir_blocktrace::decode::{Batch, Decoder};
 use weir_blocktrace::recording::BlktraceWriter;
 use weir_blocktrace::{Event, Item};
 
+use super::blktrace::{kept_open, settings_of};
 use super::records::BlktraceRecord;
 use super::sink::{Progress, Sink};
 use super::tracer_journal::{Setting, TracerJournal, in_use, opened};
@@ -49,7 +50,7 @@ impl Ftrace {
         let mut ftrace = Ftrace {
             pipes: Vec::new(),
             journal,
-            _devices: disks.iter().filter_map(|disk| kept_open(disk)).collect(),
+            _devices: disks.iter().filter_map(|disk| kept_open(&switch_of(disk))).collect(),
             disks: disks.to_vec(),
             named: vec![HashSet::new(); cpus],
             buffer: vec![0; 64 << 10],
@@ -72,7 +73,7 @@ impl Ftrace {
             ("tracing_on", "1"),
         ];
         for (setting, value) in settings {
-            ftrace.set(Setting::Tracefs(setting.to_string()), value)?;
+            ftrace.set(Setting::Tracefs(setting.into()), value)?;
         }
         for cpu in 0..cpus {
             let path = ftrace.mount.root().join(format!("per_cpu/cpu{cpu}/trace_pipe"));
@@ -99,7 +100,7 @@ impl Ftrace {
             )));
         }
         for disk in &self.disks {
-            let enabled = fs::read_to_string(settings_of(disk).join("enable")).unwrap_or_default();
+            let enabled = fs::read_to_string(switch_of(disk)).unwrap_or_default();
             if enabled.trim() == "1" {
                 return Err(in_use(format!("{disk} is being traced already")));
             }
@@ -115,7 +116,7 @@ impl Ftrace {
     /// Switches the devices on.
     pub fn begin(&mut self) -> Result<(), Error> {
         for disk in self.disks.clone() {
-            self.set(Setting::File(settings_of(&disk).join("enable")), "1")?;
+            self.set(Setting::File(switch_of(&disk)), "1")?;
         }
         Ok(())
     }
@@ -124,7 +125,7 @@ impl Ftrace {
     pub fn end(&mut self) {
         for disk in &self.disks {
             // The journal tries it again.
-            let _ = fs::write(settings_of(disk).join("enable"), "0");
+            let _ = fs::write(switch_of(disk), "0");
         }
     }
 
@@ -240,19 +241,6 @@ fn lost(bytes: &[u8]) -> (usize, u64) {
     (length, number.unwrap_or(1))
 }
 
-/// Old kernels (5.10) know of a device's tracer only while somebody has the device open: then it is, without an effect on it.
-fn kept_open(disk: &str) -> Option<File> {
-    let read = fs::read(settings_of(disk).join("enable"));
-    if read.err()?.raw_os_error() != Some(libc::ENXIO) {
-        return None;
-    }
-    let node = Path::new("/dev").join(disk.replace('!', "/"));
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(node).ok()?;
-    let number = file.metadata().ok()?.rdev();
-    let said = fs::read_to_string(Path::new("/sys/block").join(disk).join("dev")).ok()?;
-    (said.trim() == format!("{}:{}", libc::major(number), libc::minor(number))).then_some(file)
-}
-
 /// Appends blktrace's record of a thread's name, which the tracer's stream does not have. A thread that has ended is
 /// among those whose names the tracer keeps (`saved_cmdlines`: lines of thread and name), unless many came after it.
 fn name(pid: u32, cpu: usize, tracefs: &Path, out: &mut Vec<u8>) {
@@ -267,13 +255,13 @@ fn name(pid: u32, cpu: usize, tracefs: &Path, out: &mut Vec<u8>) {
     }
 }
 
-fn system(what: &str, source: io::Error) -> Error {
-    Error::System { what: PathBuf::from(what).display().to_string(), source }
+/// The file that switches a disk's tracing on.
+fn switch_of(disk: &str) -> PathBuf {
+    settings_of(disk).join("enable")
 }
 
-/// The folder of a device's settings of the tracer.
-fn settings_of(disk: &str) -> PathBuf {
-    Path::new("/sys/block").join(disk).join("trace")
+fn system(what: &str, source: io::Error) -> Error {
+    Error::System { what: PathBuf::from(what).display().to_string(), source }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! Tests that know every event are alone: at the instant another tracer comes or goes the kernel may leave one out.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -240,10 +240,7 @@ fn root_the_tracer_is_put_back_and_never_taken_from_others() {
     let node = setting.node();
     let killed = ["trace", "record", "--device", &node, "--source", "ftrace", "--out", "a"];
     let mut run = setting.weir.command(setting.folder.path(), &killed).spawn().unwrap();
-    let patience = Instant::now() + Duration::from_secs(60);
-    while !tracer("").starts_with("blk") && Instant::now() < patience {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(|| tracer("").starts_with("blk"));
     std::thread::sleep(Duration::from_millis(200));
     let held = setting.record(&["--source", "ftrace", "--out", "b"], "true");
     assert!(held.code == 3 && held.stderr.contains("a weir too, has the kernel's tracer"), "{held:?}");
@@ -259,6 +256,67 @@ fn root_the_tracer_is_put_back_and_never_taken_from_others() {
     tracer("echo nop >current_tracer");
     assert!(refused.code == 3 && refused.stderr.contains("is in use: current_tracer is"), "{refused:?}");
     assert_eq!(tracer(""), before);
+}
+
+/// Another program reads the kernel's tracer while weir records, so the kernel keeps `blk` when weir wants to go back to `nop`.
+#[test]
+fn root_alone_a_tracer_that_another_program_reads_is_restored_by_the_next_run() {
+    let name = "root_alone_a_tracer_that_another_program_reads_is_restored_by_the_next_run";
+    if !root_or_say(name, &["dd", "unshare"]) {
+        return;
+    }
+    let _tracer = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
+    let setting = Setting::new(&[]);
+    let before = tracer("");
+    let node = setting.node();
+    let arguments = ["trace", "record", "--device", &node, "--source", "ftrace", "--out", "a"];
+    let mut run = setting.weir.command(setting.folder.path(), &arguments).spawn().unwrap();
+    wait_until(|| tracer("").starts_with("blk"));
+    let pipe = "mount -t tracefs none /mnt && exec sleep 600 </mnt/per_cpu/cpu0/trace_pipe_raw";
+    let mut reader = Command::new("unshare").args(["-m", "sh", "-c", pipe]).spawn().unwrap();
+    let read = format!("/proc/{}/fd/0", reader.id());
+    wait_until(|| fs::read_link(&read).is_ok_and(|path| path.ends_with("trace_pipe_raw")));
+    let line = format!("kill -INT {}", run.id());
+    assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
+    let mut said = String::new();
+    run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    run.wait().unwrap();
+    let refused = setting.record(&["--source", "ftrace", "--out", "b"], "true");
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    let next = setting.record(&["--source", "ftrace", "--out", "b"], &setting.load(10));
+    let after = tracer("");
+    let reason = "cannot restore tracefs:current_tracer to nop: Device or resource busy";
+    assert!(said.contains(reason), "{said}");
+    assert!(refused.code == 3 && refused.stderr.contains(reason), "{refused:?}");
+    assert!(next.code == 0 && after == before, "{next:?}: {after} instead of {before}");
+}
+
+#[test]
+fn root_alone_ring_sizes_that_differ_between_cpus_are_restored() {
+    if !root_or_say("root_alone_ring_sizes_that_differ_between_cpus_are_restored", &["dd", "unshare"]) {
+        return;
+    }
+    let _tracer = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
+    let setting = Setting::new(&[]);
+    // Rings that were never used get their size from the first tracer.
+    let sizes = "cat per_cpu/cpu*/buffer_size_kb";
+    let before = tracer(&format!("echo blk >current_tracer; echo nop >current_tracer; {sizes}"));
+    let differ = tracer(&format!("echo 77 >per_cpu/cpu0/buffer_size_kb; {sizes}"));
+    let recorded = setting.record(&["--source", "ftrace", "--out", "a"], &setting.load(10));
+    let after = tracer(sizes);
+    let first = before.lines().next().unwrap();
+    let restored = tracer(&format!("echo {first} >per_cpu/cpu0/buffer_size_kb; {sizes}"));
+    assert!(differ.starts_with("77\n"), "{differ}");
+    assert!(recorded.code == 0 && after == differ, "{recorded:?}: {after} instead of {differ}");
+    assert_eq!(restored, before);
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !is_so() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Runs a command in tracefs, and returns the state of all that a recording changes.
