@@ -12,12 +12,23 @@ pub(super) const BLKTRACESTART: libc::c_ulong = 0x1274;
 pub(super) const BLKTRACESTOP: libc::c_ulong = 0x1275;
 pub(super) const BLKTRACETEARDOWN: libc::c_ulong = 0x1276;
 
-/// Ends a trace that was set up, whoever did.
-pub fn take_down(node: &Path) {
-    if let Ok(node) = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(node) {
-        let _ = command(&node, BLKTRACESTOP);
-        let _ = command(&node, BLKTRACETEARDOWN);
+/// A mark by which a trace is known again: its last sector (`end_lba`), beyond all that there are. The kernel says of no trace
+/// which process set it up.
+pub(super) fn mark() -> io::Result<u64> {
+    Ok(weir_fs::random()? | 1 << 63)
+}
+
+/// Ends the trace that was set up with this mark, if it is still there; another's is left alone.
+pub fn take_down(disk: &str, mark: u64) -> io::Result<()> {
+    let setting = settings_of(disk).join("end_lba");
+    let _device = kept_open(&setting);
+    if fs::read_to_string(setting)?.trim() != mark.to_string() {
+        return Ok(());
     }
+    let node = open(disk)?;
+    // One that was never started cannot be stopped.
+    let _ = command(&node, BLKTRACESTOP);
+    command(&node, BLKTRACETEARDOWN)
 }
 
 /// Opens a disk, by sysfs's name of it, without an effect on it.

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::blktrace::{BLKTRACESETUP, BLKTRACESTART, BLKTRACESTOP, command};
+use super::blktrace::{BLKTRACESETUP, BLKTRACESTART, BLKTRACESTOP, command, open};
 use super::debugfs::Debugfs;
 use super::records::{records, take_whole};
 use super::sink::{Progress, Sink};
@@ -117,28 +117,24 @@ fn set_up(
     journal: &mut TracerJournal,
     mount: &Debugfs,
 ) -> Result<Disk, Error> {
-    let path = Path::new("/dev").join(disk);
     let system = |what: String| move |source| Error::System { what, source };
-    let node = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
-    let node = node.map_err(system(path.display().to_string()))?;
+    let node = open(disk).map_err(system(disk.to_string()))?;
+    let mark = journal
+        .relay(disk)
+        .map_err(system(format!("the journal of settings to restore, {}", super::tracer_journal::PATH)))?;
     let mut setup = Setup {
         name: [0; 32],
         act_mask: u16::MAX,
         buf_size: (ring_bytes / SUB_BUFFERS) as u32,
         buf_nr: SUB_BUFFERS as u32,
         start_lba: 0,
-        end_lba: 0,
+        end_lba: mark,
         pid: 0,
     };
-    journal
-        .relay(&path)
-        .map_err(system(format!("the journal of settings to restore, {}", super::tracer_journal::PATH)))?;
     // SAFETY: the kernel reads and writes one structure of this layout.
     let done = unsafe { libc::ioctl(node.as_raw_fd(), BLKTRACESETUP as _, &raw mut setup) };
     if done < 0 {
         let source = io::Error::last_os_error();
-        // The program that set up that trace shall keep it.
-        journal.forget_last();
         return Err(match source.raw_os_error() {
             Some(libc::EBUSY) => in_use(format!("{disk} is being traced already")),
             Some(libc::EPERM | libc::EACCES) => {

@@ -17,7 +17,7 @@ use crate::tracefs::Tracefs;
 pub(super) const PATH: &str = "/run/weir-trace-record";
 /// The longest journal: a line for each setting of each device.
 const LONGEST_BYTES: u64 = 1 << 20;
-/// Of a line that names a device whose relay was set up.
+/// Of a line that names a disk whose relay was set up.
 const RELAY: &str = "relay";
 /// Before a setting whose path is in tracefs.
 const TRACEFS: &str = "tracefs:";
@@ -105,33 +105,31 @@ impl Setting {
 enum Change {
     /// A setting had this value.
     Setting { setting: Setting, value: String },
-    /// A relay was set up on this device node.
-    Relay { node: PathBuf },
+    /// A relay was set up on this disk, with this mark.
+    Relay { disk: String, mark: u64 },
 }
 
 impl Change {
     fn parse(line: &str) -> Option<Change> {
         let (first, second) = line.split_once('\t')?;
-        Some(match first {
-            RELAY => Change::Relay { node: PathBuf::from(second) },
-            setting => Change::Setting { setting: Setting::parse(setting), value: second.to_string() },
-        })
+        if first != RELAY {
+            return Some(Change::Setting { setting: Setting::parse(first), value: second.to_string() });
+        }
+        let (disk, mark) = second.split_once('\t')?;
+        Some(Change::Relay { disk: disk.to_string(), mark: mark.parse().ok()? })
     }
 
     fn line(&self) -> String {
         match self {
             Change::Setting { setting, value } => format!("{setting}\t{value}"),
-            Change::Relay { node } => format!("{RELAY}\t{}", node.display()),
+            Change::Relay { disk, mark } => format!("{RELAY}\t{disk}\t{mark}"),
         }
     }
 
     fn put_back(&self) -> io::Result<()> {
         let done = match self {
             Change::Setting { setting, value } => setting.write(value),
-            Change::Relay { node } => {
-                blktrace::take_down(node);
-                Ok(())
-            }
+            Change::Relay { disk, mark } => blktrace::take_down(disk, *mark),
         };
         match done {
             // What went away with its device or its tracer needs nothing.
@@ -144,7 +142,7 @@ impl Change {
     fn stays(&self, error: &io::Error) -> String {
         match self {
             Change::Setting { setting, value } => format!("cannot restore {setting} to {value}: {error}"),
-            Change::Relay { node } => format!("cannot end the trace of {}: {error}", node.display()),
+            Change::Relay { disk, .. } => format!("cannot end the trace of {disk}: {error}"),
         }
     }
 }
@@ -206,14 +204,11 @@ impl TracerJournal {
         setting.write(value)
     }
 
-    /// Says that the last change did not happen.
-    pub fn forget_last(&mut self) {
-        self.changes.pop();
-    }
-
-    /// Says that a relay is about to be set up.
-    pub fn relay(&mut self, node: &Path) -> io::Result<()> {
-        self.keep(Change::Relay { node: node.to_path_buf() })
+    /// Says that a relay is about to be set up; the mark that it has to have.
+    pub fn relay(&mut self, disk: &str) -> io::Result<u64> {
+        let mark = blktrace::mark()?;
+        self.keep(Change::Relay { disk: disk.to_string(), mark })?;
+        Ok(mark)
     }
 
     /// Of each setting the first value counts.
@@ -483,11 +478,12 @@ mod tests {
                 setting: Setting::File("/sys/block/sda/trace/enable".into()),
                 value: "0".to_string(),
             },
-            Change::Relay { node: "/dev/sda".into() },
+            Change::Relay { disk: "cciss!c0d0".to_string(), mark: u64::MAX },
         ];
         let lines = changed.each_ref().map(Change::line).join("\n");
         assert_eq!(changes(&format!("7\n{lines}\n")), changed);
         // A kill left the end of a line away: what it says was not done yet.
         assert_eq!(changes(&format!("7\n{lines}")), changed[..2]);
+        assert_eq!(changes("7\nrelay\t/dev/sda\n"), []);
     }
 }
