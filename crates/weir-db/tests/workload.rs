@@ -251,6 +251,39 @@ fn a_database_is_made_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_database_into_which_others_put_something_stays() {
+    for flavour in installed("a_database_into_which_others_put_something_stays") {
+        let server = Server { database: "shared_with_others".to_string(), ..shared(flavour) };
+        let lobby = &mut Connection::open(&database::lobby(&server)).unwrap();
+        lobby.run("DROP DATABASE IF EXISTS shared_with_others").unwrap();
+        database::create(lobby, &server).unwrap();
+        let objects: &[(&str, &str)] = match flavour.dialect() {
+            Dialect::MySql => &[
+                ("CREATE PROCEDURE p() SELECT 1", "DROP PROCEDURE p"),
+                ("CREATE FUNCTION f() RETURNS INT RETURN 1", "DROP FUNCTION f"),
+                ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1", "DROP EVENT e"),
+                ("CREATE VIEW v AS SELECT 1", "DROP VIEW v"),
+            ],
+            Dialect::Postgres => &[
+                ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION f()"),
+                ("CREATE SEQUENCE s", "DROP SEQUENCE s"),
+                ("CREATE TYPE t AS ENUM ('a')", "DROP TYPE t"),
+                ("CREATE TYPE t AS (a int)", "DROP TYPE t"),
+                ("CREATE DOMAIN d AS int", "DROP DOMAIN d"),
+                ("SELECT lo_create(77)", "SELECT lo_unlink(77)"),
+                ("CREATE SCHEMA pgxtemp1 CREATE TABLE t (a int)", "DROP SCHEMA pgxtemp1 CASCADE"),
+            ],
+        };
+        for (make, remove) in objects {
+            Connection::open(&server).unwrap().query(make).unwrap();
+            assert!(!database::drop_made(&server).unwrap(), "{flavour}: {make}");
+            Connection::open(&server).unwrap().query(remove).unwrap();
+        }
+        assert!(database::drop_made(&server).unwrap(), "{flavour}");
+    }
+}
+
+#[test]
 fn tables_of_another_size_or_maker_are_refused_and_unfinished_ones_made_anew() {
     for flavour in installed("tables_of_another_size_or_maker_are_refused_and_unfinished_ones_made_anew") {
         let server = database(&shared(flavour), "in_the_way");

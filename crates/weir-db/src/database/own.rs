@@ -52,8 +52,7 @@ pub fn holding(connection: &mut Connection) -> Result<Holding, DbError> {
         }
         Dialect::Postgres => {
             "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN \
-             ('r','p','v','m','f') AND n.nspname NOT IN ('pg_catalog','information_schema') AND n.nspname NOT LIKE \
-             'pg_toast%' AND n.nspname NOT LIKE 'pg_temp%' ORDER BY 1"
+             ('r','p','v','m','f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1"
         }
     };
     let names: Vec<String> = connection.query(question)?.into_iter().flatten().flatten().collect();
@@ -69,6 +68,26 @@ pub fn holding(connection: &mut Connection) -> Result<Holding, DbError> {
     let made = names.iter().any(|name| name == MARKER);
     let count = names.len() - usize::from(made);
     Ok(if count == 0 && !made { Holding::Nothing } else { Holding::Tables { count, made } })
+}
+
+/// How many objects of its own a database holds: tables, and what else goes with it. PostgreSQL notes of each the schema it is in;
+/// what belongs to an extension is the extension's, and may come from the template of all databases.
+fn objects(connection: &mut Connection) -> Result<Option<String>, DbError> {
+    let question = match connection.dialect() {
+        Dialect::MySql => {
+            "SELECT (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()) \
+             + (SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()) \
+             + (SELECT COUNT(*) FROM information_schema.events WHERE event_schema = DATABASE())"
+        }
+        Dialect::Postgres => {
+            "SELECT (SELECT count(*) FROM pg_depend o JOIN pg_namespace n ON n.oid = o.refobjid WHERE \
+             o.refclassid = 'pg_namespace'::regclass AND o.deptype = 'n' AND o.classid <> 'pg_extension'::regclass \
+             AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND NOT EXISTS (SELECT 1 FROM pg_depend e \
+             WHERE e.classid = o.classid AND e.objid = o.objid AND e.deptype = 'e')) \
+             + (SELECT count(*) FROM pg_largeobject_metadata)"
+        }
+    };
+    value(connection, question)
 }
 
 /// Makes the server's database, with the table by which it is known again. Where that table cannot be made, the database goes again.
@@ -100,14 +119,16 @@ pub fn drop_made(server: &Server) -> Result<bool, DbError> {
     drop_if(server, |holding| *holding == MADE_AND_EMPTY)
 }
 
-/// Removes the server's database if it holds such. Whether it did.
+/// Removes the server's database if it holds such, and nothing but tables. Whether it did.
 fn drop_if(server: &Server, may_go: impl Fn(&Holding) -> bool) -> Result<bool, DbError> {
     let mut inside = match Connection::open(server) {
         Ok(inside) => inside,
         Err(error) if is_missing(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
-    if !may_go(&holding(&mut inside)?) {
+    let held = holding(&mut inside)?;
+    let tables = if held == MADE_AND_EMPTY { "1" } else { "0" };
+    if !may_go(&held) || objects(&mut inside)?.as_deref() != Some(tables) {
         return Ok(false);
     }
     drop(inside);
