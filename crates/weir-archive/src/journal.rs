@@ -18,15 +18,19 @@ pub const MAGIC: &[u8; 8] = b"WEIRJNL1";
 /// The longest frame, unpacked.
 const FRAME_MAX: usize = 64 << 20;
 
+/// The most cells of a frame. A column that an older version lacks takes no byte of it, and 8 in memory: together no more than the
+/// longest frame.
+const CELLS_MAX: usize = FRAME_MAX / 8;
+
 /// A frame: its length, then rows of all tables, compressed by gzip, whose checksum shows damage.
 ///
 /// # Errors
-/// Where it would be longer than a reader takes, and for two batches of one table.
+/// Where it would be longer or have more rows than a reader takes, and for two batches of one table.
 pub fn frame(batches: &[Batch]) -> Result<Vec<u8>, Damaged> {
     let (mut plain, mut seen) = (Vec::new(), Seen::default());
     for batch in batches.iter().filter(|batch| !batch.is_empty()) {
         let place = TABLES.iter().position(|table| table.name == batch.table().name).unwrap_or(0);
-        seen.once(place, plain.len())?;
+        seen.once(place, batch.rows(), plain.len())?;
         varint(&mut plain, place as u64);
         varint(&mut plain, batch.columns().len() as u64);
         varint(&mut plain, batch.rows() as u64);
@@ -43,17 +47,25 @@ pub fn frame(batches: &[Batch]) -> Result<Vec<u8>, Damaged> {
     Ok(packed)
 }
 
-/// Which tables a frame has. A batch takes many times the bytes of a short one in a frame, so that their number has a bound.
+/// Which tables a frame has, and how many cells: a batch takes many times the bytes of a short one in a frame, so that both have a
+/// bound.
 #[derive(Default)]
-struct Seen([bool; TABLES.len()]);
+struct Seen {
+    tables: [bool; TABLES.len()],
+    cells: usize,
+}
 
 impl Seen {
-    fn once(&mut self, place: usize, at: usize) -> Result<(), Damaged> {
-        match self.0.get_mut(place) {
+    fn once(&mut self, place: usize, rows: usize, at: usize) -> Result<(), Damaged> {
+        match self.tables.get_mut(place) {
             Some(seen) if !*seen => *seen = true,
             _ => return Err(Damaged::new(at, "a table that a frame has twice")),
         }
-        Ok(())
+        self.cells = self.cells.saturating_add(rows.saturating_mul(TABLES[place].columns.len()));
+        match self.cells > CELLS_MAX {
+            true => Err(Damaged::new(at, format!("a frame of more than {CELLS_MAX} cells"))),
+            false => Ok(()),
+        }
     }
 }
 
@@ -182,7 +194,6 @@ fn batches(plain: &[u8]) -> Result<Vec<Batch>, Damaged> {
         let Some(table) = TABLES.get(place) else {
             return from.damaged("a table that this weir does not know");
         };
-        seen.once(place, from.at())?;
         let held = usize::try_from(from.varint()?).unwrap_or(usize::MAX);
         if held == 0 || held > table.columns.len() {
             return from.damaged("a table of other columns, of a later version of weir");
@@ -191,6 +202,7 @@ fn batches(plain: &[u8]) -> Result<Vec<Batch>, Damaged> {
         if rows == 0 {
             return from.damaged("a table without rows");
         }
+        seen.once(place, rows, from.at())?;
         // New columns come last.
         let column = |(place, spec): (usize, &Spec)| match place < held {
             true => take(&mut from, spec.kind, rows),
@@ -335,6 +347,21 @@ mod tests {
         assert!(twice.what.contains("twice"), "{twice}");
         let empty = [MAGIC.to_vec(), frame(&[Event::batch(&[])]).unwrap()].concat();
         assert_eq!(frames(&empty[..]).0, [vec![]]);
+    }
+
+    /// Columns that are not there take no byte: a kilobyte would fill the memory.
+    #[test]
+    fn a_frame_has_no_more_cells_than_its_reader_takes() {
+        let place = TABLES.iter().position(|table| table.name == "behind").unwrap();
+        let most = CELLS_MAX / TABLES[place].columns.len();
+        let mut plain = vec![place as u8, 1];
+        varint(&mut plain, most as u64 + 1);
+        plain.resize(plain.len() + most + 1, 0);
+        let (read, damage) = frames(&saying(&plain)[..]);
+        assert!(read.is_empty() && damage.unwrap().to_string().contains("cells"));
+        let mut seen = Seen::default();
+        seen.once(place, most, 0).unwrap();
+        assert!(seen.once(0, most, 0).is_err(), "of all tables together");
     }
 
     #[test]
