@@ -15,11 +15,15 @@ const CONTINUES: [u8; 4] = [0xff; 4];
 /// Adds the rows of a stream to an answer.
 ///
 /// # Errors
-/// Where it is no such stream, or holds more than an answer does.
+/// Where it is no such stream, has other columns than those before it, or holds more than an answer does.
 pub fn read(data: &[u8], answer: &mut Answer) -> Result<(), Unfit> {
     check(data)?;
     let batches = StreamReader::try_new(Cursor::new(data), None)?;
-    answer.columns = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let columns: Vec<String> = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
+    if !answer.rows.is_empty() && columns != answer.columns {
+        return Err(ArrowError::IpcError("rows of several tables in one answer".to_string()).into());
+    }
+    answer.columns = columns;
     for batch in batches {
         append(&batch?, answer)?;
     }
@@ -62,12 +66,12 @@ mod tests {
     use super::*;
 
     fn stream() -> Vec<u8> {
-        written(IpcWriteOptions::default())
+        written(&["a"], IpcWriteOptions::default())
     }
 
-    fn written(options: IpcWriteOptions) -> Vec<u8> {
+    fn written(columns: &[&str], options: IpcWriteOptions) -> Vec<u8> {
         let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
-        let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
+        let batch = RecordBatch::try_from_iter(columns.iter().map(|name| (*name, column.clone()))).unwrap();
         let mut writer = StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
         writer.write(&batch).unwrap();
         writer.into_inner().unwrap()
@@ -84,10 +88,25 @@ mod tests {
         }
     }
 
+    /// A row has a cell for each column: who prints it counts on that.
+    #[test]
+    fn streams_of_an_answer_have_the_same_columns() {
+        let mut answer = Answer::default();
+        read(&stream(), &mut answer).unwrap();
+        for columns in [&["a", "b"][..], &["b"]] {
+            let other = written(columns, IpcWriteOptions::default());
+            let refused = read(&other, &mut answer).unwrap_err();
+            assert!(format!("{refused:?}").contains("several tables"), "{refused:?}");
+            assert_eq!((answer.columns.len(), answer.rows.len()), (1, 3));
+        }
+        read(&stream(), &mut answer).unwrap();
+        assert_eq!(answer.rows.len(), 6);
+    }
+
     #[test]
     fn compressed_rows_are_refused() {
         let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME));
-        let refused = read(&written(options.unwrap()), &mut Answer::default()).unwrap_err();
+        let refused = read(&written(&["a"], options.unwrap()), &mut Answer::default()).unwrap_err();
         assert!(format!("{refused:?}").contains("compressed"), "{refused:?}");
     }
 
