@@ -213,4 +213,25 @@ mod tests {
             assert_eq!(machine.host.is_served(Path::new(path)), is_served, "{path}");
         }
     }
+
+    #[test]
+    fn a_loop_device_over_what_is_served_is_found_without_asking_its_file() {
+        let machine = Machine::new();
+        machine.set(
+            "/proc/self/mountinfo",
+            "43 30 7:0 / /data rw - ext4 /dev/loop0 rw\n\
+             46 30 0:42 / /share rw - nfs4 server:/ rw\n\
+             47 30 8:0 / /srv rw - ext4 /dev/sda rw\n",
+        );
+        for (backing_file, file_system) in [("/share/disk", None), ("/srv/disk", Some("ext4"))] {
+            machine.set("/sys/class/block/loop0/loop/backing_file", backing_file);
+            let facts = machine.host.target(Path::new("/dev/loop0")).unwrap();
+            let LayerKind::Loop { file_system: found, .. } = &facts.stack[0].kind else {
+                panic!("{:?}", facts.stack);
+            };
+            assert_eq!(found.as_ref().map(|found| found.kind.as_str()), file_system, "{backing_file}");
+            let is_said = facts.blind.iter().any(|said| said.contains("/share/disk is served"));
+            assert_eq!(is_said, file_system.is_none(), "{:?}", facts.blind);
+        }
+    }
 }

@@ -131,6 +131,10 @@ impl Host {
             Some(gone) => Err(format!(
                 "{name}: its backing file {gone} is deleted; the file system under it is unknown"
             )),
+            // Whoever asks it may wait for ever.
+            None if self.is_served(Path::new(file)) => Err(format!(
+                "{name}: its backing file {file} is served by a program or another machine, which is not asked; what it stands on is unknown"
+            )),
             None => self.place(Path::new(file)).map_err(|error| format!("{name}: backing file {error}")),
         };
         match place {
