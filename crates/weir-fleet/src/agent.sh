@@ -51,8 +51,8 @@ done
 for base in "${TMPDIR:-/tmp}" /var/tmp "$HOME"; do
   case $base in /?*) ;; *) continue ;; esac
   [ -d "$base" ] && [ -w "$base" ] || continue
-  # Others may rename what lies there.
-  [ -z "$(find "$base/." -maxdepth 0 -perm -0002 ! -perm -1000 2>/dev/null)" ] || { why="$why $base is open to others;"; continue; }
+  # Its owner, and those who may write there without the sticky bit, may rename what lies there.
+  [ -n "$(find "$base/." -maxdepth 0 \( -user 0 -o -user "$(id -u)" \) \( -perm -1000 -o ! -perm -0020 ! -perm -0002 \) 2>/dev/null)" ] || { why="$why $base is open to others;"; continue; }
   find "$base" -maxdepth 1 -type d -name "weir-fleet.*" -user "$(id -u)" -mmin +1440 2>/dev/null | while read -r old; do
     [ -f "$old/agent" ] && [ ! -L "$old/agent" ] || continue
     p=$(cat "$old/agent" 2>/dev/null)

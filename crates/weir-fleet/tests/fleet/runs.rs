@@ -42,10 +42,16 @@ fn a_folder_in_which_others_may_rename_is_left_out() {
         std::fs::read_to_string(hosts.path("db1/made")).unwrap()
     };
     let home = hosts.path("db1").display().to_string();
-    for (bits, is_taken) in [(0o700, true), (0o1777, true), (0o777, false)] {
+    for (bits, is_taken) in [(0o755, true), (0o1777, true), (0o1770, true), (0o777, false), (0o770, false)] {
         mode(bits).unwrap();
         let made = made();
         assert_eq!(made.contains(&home), is_taken, "{bits:o}: {made}");
+    }
+    mode(0o755).unwrap();
+    // Only root can give a folder away.
+    if std::os::unix::fs::chown(hosts.path("db1"), Some(12_345), None).is_ok() {
+        let made = made();
+        assert!(!made.contains(&home), "another's: {made}");
     }
 }
 
