@@ -350,11 +350,7 @@ impl Analyst {
     /// All that was not seen, not kept or not explained so far.
     pub fn losses(&self) -> Losses {
         let forgotten = self.syncs_forgotten + self.waits_forgotten;
-        Losses {
-            ios: self.lost.ios + self.ios_forgotten,
-            syncs: self.lost.syncs + forgotten,
-            ..self.lost
-        }
+        Losses { ios: self.lost.ios + self.ios_forgotten, syncs: self.lost.syncs + forgotten, ..self.lost }
     }
 
     /// The slow syncs since the last call.

@@ -296,8 +296,7 @@ impl Analyst {
         for (owner, blame) in tally.blamed() {
             for (process, way, part) in self.who(owner, senders) {
                 let share = blame.wait_ns / wall_ns * part;
-                let [bytes, ios] =
-                    [blame.bytes, blame.ios].map(|count| (count as f64 * part).round() as u64);
+                let [bytes, ios] = [blame.bytes, blame.ios].map(|count| (count as f64 * part).round() as u64);
                 // One may send to several disks.
                 match culprits.iter_mut().find(|known| known.way == way && known.process == process) {
                     Some(known) => {
@@ -364,9 +363,8 @@ impl Analyst {
         let at_disk: HashSet<(Option<u32>, Way)> =
             sent().filter(|s| s.device == disk).map(|s| (s.process.pid, s.way)).collect();
         // What a volume passes on in its sender's name is told again of the disk.
-        let from_above = |s: &Sender| {
-            self.is_under(disk, s.device) && !at_disk.contains(&(s.process.pid, s.way))
-        };
+        let from_above =
+            |s: &Sender| self.is_under(disk, s.device) && !at_disk.contains(&(s.process.pid, s.way));
         let senders: Vec<&Sender> = sent().filter(|s| s.device == disk || from_above(s)).collect();
         let all: u64 = senders.iter().map(|sender| sender.bytes).sum();
         if all == 0 {

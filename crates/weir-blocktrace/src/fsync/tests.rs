@@ -573,7 +573,8 @@ fn who_reads_from_another_disk_is_not_who_a_sync_waited_for() {
     assert_eq!(told, [("mysqldump", 8), ("md5sum", 6), ("cp", 2)], "{culprits:?}");
     // A sync of the other waits for that one's readers.
     (21..=30).for_each(|ms| analyst.io(read(other, ms)));
-    let there = Part { device: Some(other), start_ns: 20 * MS, ..part(vec![wait(20, 30, None)], Some(30 * MS)) };
+    let there =
+        Part { device: Some(other), start_ns: 20 * MS, ..part(vec![wait(20, 30, None)], Some(30 * MS)) };
     analyst.next_interval();
     analyst.senders(&[sender(8, "tar", other, 20_000), sender(9, "mysqldump", LOOP, 2000)]);
     analyst.part(&there);

@@ -82,7 +82,9 @@ pub enum Finding {
         offset: u64,
     },
     /// The same of a block that an earlier run wrote: nothing tells damage from what a run with other blocks has written since.
-    #[error("torn or corrupt block of an earlier run, or one that a run with other blocks has overwritten in part: its checksum fails")]
+    #[error(
+        "torn or corrupt block of an earlier run, or one that a run with other blocks has overwritten in part: its checksum fails"
+    )]
     Earlier,
     /// Nothing that this run has written.
     #[error("unwritten block: nothing of this run is in it")]

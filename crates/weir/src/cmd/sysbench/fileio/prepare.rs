@@ -35,7 +35,8 @@ pub fn prepare(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Ou
     check_sealable(settings, log)?;
     let started = Instant::now();
     let writer = BlockWriter::new(fileio.block_size as usize, settings.general.validate);
-    let mut writer = writer.map_err(|error| log.fatal(errno::with_number("Can't get random bytes", &error)))?;
+    let mut writer =
+        writer.map_err(|error| log.fatal(errno::with_number("Can't get random bytes", &error)))?;
     let mut made = Vec::new();
     for index in 0..fileio.files {
         let end = one_file(fileio, index, &mut writer, &mut made, log, stop);
@@ -138,11 +139,7 @@ impl BlockWriter {
         let own = weir_fs::random()?;
         let mut memory = vec![0; block + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        data::prepare(
-            &mut memory[start..start + block],
-            Data::Random,
-            &mut Rng::new(own, 0x7072_6570),
-        );
+        data::prepare(&mut memory[start..start + block], Data::Random, &mut Rng::new(own, 0x7072_6570));
         Ok(BlockWriter { sealed_as: sealed.then(run_id), memory, start, block, written: 0, unique: own })
     }
 
