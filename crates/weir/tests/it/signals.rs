@@ -125,8 +125,10 @@ const ENDLESS: &str = "local function endless() io.open('here', 'w'):close() whi
 
 #[test]
 fn the_first_signal_ends_every_command_of_a_script() {
-    // SIGINT is ignored from the start where a shell has put the tests in the background.
-    for (command, signal, code) in [("prepare", "TERM", 143), ("prewarm", "HUP", 129), ("run", "INT", 130)] {
+    // SIGINT is ignored from the start where a shell has put the tests in the background, and SIGHUP under nohup; a run takes both.
+    let signals =
+        [("prepare", "TERM", 143), ("prewarm", "TERM", 143), ("run", "HUP", 129), ("run", "INT", 130)];
+    for (command, signal, code) in signals {
         let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
         fs::write(folder.path().join("endless.lua"), ENDLESS).unwrap();
         let here = folder.path().join("here");
