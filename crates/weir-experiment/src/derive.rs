@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use crate::arm::Counted;
 use crate::measures::{Measures, Metric, Second};
 use weir_core::result::record::{Class, Interval, JobRecord};
+use weir_core::result::series;
 use weir_core::stats::Histogram;
 use weir_core::stats::quantile::quantile;
 use weir_oltp::{Kind, OltpRecord};
 
-/// An interval shorter than this share of the longest is the stub at a run's end, and says nothing on its own.
-const STUB: f64 = 0.5;
 /// What is counted of a database's statements.
 const KINDS: &[Kind] = &[Kind::Transaction];
 
@@ -162,11 +161,8 @@ fn seconds<K: Ord>(
 ) -> Vec<Second> {
     let limit_ns = if duration_ns > 0 { duration_ns } else { u64::MAX };
     // An operation that was stuck at the end may hold up the last interval beyond all others.
-    let within = || intervals.iter().filter(|interval| interval.start_ns < limit_ns);
-    let longest = within().map(|interval| interval.len_ns).max().unwrap_or(0);
-    let whole =
-        |interval: &&Interval<K>| interval.len_ns > 0 && interval.len_ns as f64 >= longest as f64 * STUB;
-    within().filter(whole).map(|interval| second(interval, classes, moments)).collect()
+    let within = intervals.iter().filter(|interval| interval.start_ns < limit_ns);
+    series::whole(within).into_iter().map(|interval| second(interval, classes, moments)).collect()
 }
 
 fn second<K: Ord>(interval: &Interval<K>, (counts, timed): (&[K], &[K]), moments: &[Moment]) -> Second {

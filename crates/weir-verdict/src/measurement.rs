@@ -7,6 +7,7 @@ use super::notes::{StepKind, StepNote};
 use super::products::{title_of, transaction_of};
 use super::sustained::{Part, course, fall};
 use weir_core::result::record::{Class, ClassRecord, Interval, JobRecord};
+use weir_core::result::series;
 use weir_core::stats::Histogram;
 use weir_core::units::Bytes;
 
@@ -156,17 +157,14 @@ fn title(step: &StepNote, record: &JobRecord) -> String {
 }
 
 /// Total over time, with a 95 % interval over the run's intervals (Student's t; batch means as in Law and Kelton,
-/// Simulation Modeling and Analysis, 9.5.3). A last interval shorter than half of the others is left out.
+/// Simulation Modeling and Analysis, 9.5.3). The stub at its end is left out.
 fn rate(count: u64, elapsed_ns: u64, intervals: &[Interval], classes: &[Class]) -> Estimate {
     let mean = if elapsed_ns > 0 { count as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
     let interval_ns = intervals.first().map_or(0, |i| i.len_ns);
     let done =
         |i: &Interval| classes.iter().filter_map(|class| i.classes.get(class)).map(|c| c.count).sum::<u64>();
-    let rates: Vec<f64> = intervals
-        .iter()
-        .filter(|i| i.len_ns > 0 && i.len_ns * 2 >= interval_ns)
-        .map(|i| done(i) as f64 * 1e9 / i.len_ns as f64)
-        .collect();
+    let rates: Vec<f64> =
+        series::whole(intervals).into_iter().map(|i| series::per_second(done(i), i.len_ns)).collect();
     let half = half_width(&rates).unwrap_or(0.0);
     Estimate {
         mean,

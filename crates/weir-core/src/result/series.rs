@@ -90,11 +90,13 @@ impl Series {
 }
 
 /// The intervals of a series: those that are no stub.
-pub fn whole<K>(intervals: &[Interval<K>]) -> Vec<&Interval<K>> {
+pub fn whole<'a, K: 'a>(intervals: impl IntoIterator<Item = &'a Interval<K>>) -> Vec<&'a Interval<K>> {
+    let mut intervals: Vec<&Interval<K>> = intervals.into_iter().collect();
     let mut lengths: Vec<u64> = intervals.iter().map(|i| i.len_ns).collect();
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0) as f64;
-    intervals.iter().filter(|i| i.len_ns as f64 >= median * STUB && i.len_ns > 0).collect()
+    intervals.retain(|i| i.len_ns as f64 >= median * STUB && i.len_ns > 0);
+    intervals
 }
 
 /// A count over a time as a rate; 0 for no time.
