@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_core::units::Nanos;
 use weir_core::workload::spec::Distribution;
+use weir_db::database::Removal;
 use weir_db::load::{self, LoadOptions, Way};
 use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec, set_remover};
@@ -236,7 +237,7 @@ fn a_database_is_made_whole_or_not_at_all() {
         make(&server).unwrap();
         prepare(&small(Script::ReadWrite), &server, &LoadOptions::default()).unwrap();
         load::cleanup(&server, &LoadOptions::default(), &|_| {}, &Stop::default()).unwrap();
-        assert!(database::drop_made(&server).unwrap(), "{flavour}");
+        assert_eq!(database::drop_made(&server).unwrap(), Removal::Removed, "{flavour}");
 
         // One that may make the database, and not what says whose it is.
         let poor = user(&sandbox.server(), "CREATE, DROP, SELECT", "undone");
@@ -272,14 +273,45 @@ fn a_database_into_which_others_put_something_stays() {
                 ("CREATE DOMAIN d AS int", "DROP DOMAIN d"),
                 ("SELECT lo_create(77)", "SELECT lo_unlink(77)"),
                 ("CREATE SCHEMA pgxtemp1 CREATE TABLE t (a int)", "DROP SCHEMA pgxtemp1 CASCADE"),
+                ("CREATE SCHEMA mine", "DROP SCHEMA mine"),
+                ("CREATE PUBLICATION p", "DROP PUBLICATION p"),
+                ("CREATE FOREIGN DATA WRAPPER w", "DROP FOREIGN DATA WRAPPER w"),
             ],
         };
         for (make, remove) in objects {
             Connection::open(&server).unwrap().query(make).unwrap();
-            assert!(!database::drop_made(&server).unwrap(), "{flavour}: {make}");
+            assert_eq!(database::drop_made(&server).unwrap(), Removal::Shared, "{flavour}: {make}");
             Connection::open(&server).unwrap().query(remove).unwrap();
         }
-        assert!(database::drop_made(&server).unwrap(), "{flavour}");
+        assert_eq!(database::drop_made(&server).unwrap(), Removal::Removed, "{flavour}");
+        assert_eq!(database::drop_made(&server).unwrap(), Removal::NotMade, "{flavour}: it is gone");
+    }
+}
+
+/// PostgreSQL copies what a site has put into its template into every database.
+#[test]
+fn a_database_that_holds_what_the_template_held_goes() {
+    let name = "a_database_that_holds_what_the_template_held_goes";
+    for flavour in installed(name).into_iter().filter(|flavour| *flavour == Flavour::Postgres) {
+        let sandbox = start(flavour, "template", &[]);
+        let template = Server { database: "template1".to_string(), ..sandbox.server() };
+        for make in ["CREATE FUNCTION site() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE SCHEMA site"] {
+            Connection::open_committing(&template).unwrap().run(make).unwrap();
+        }
+        let server = Server { database: "of_template".to_string(), ..sandbox.server() };
+        database::create(&mut Connection::open(&database::lobby(&server)).unwrap(), &server).unwrap();
+        assert_eq!(database::drop_made(&server).unwrap(), Removal::Removed);
+    }
+}
+
+/// Nobody knows what a database held at first whose marker an older version made.
+#[test]
+fn a_database_of_an_older_version_stays() {
+    for flavour in installed("a_database_of_an_older_version_stays") {
+        let server = database(&shared(flavour), "older");
+        let marker = "CREATE TABLE weir_made_this_database (version VARCHAR(40) NOT NULL PRIMARY KEY)";
+        Connection::open_committing(&server).unwrap().run(marker).unwrap();
+        assert_eq!(database::drop_made(&server).unwrap(), Removal::Shared, "{flavour}");
     }
 }
 

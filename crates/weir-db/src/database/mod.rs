@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::error::DbError;
 use crate::server::{Place, Server};
 
-pub use own::{Holding, create, drop_made, holding, lobby};
+pub use own::{Holding, Removal, create, drop_made, holding, lobby};
 pub use privileges::{Missing, Need, missing};
 
 /// Why a server takes no writes; `None` where it does.

@@ -70,9 +70,20 @@ pub fn holding(connection: &mut Connection) -> Result<Holding, DbError> {
     Ok(if count == 0 && !made { Holding::Nothing } else { Holding::Tables { count, made } })
 }
 
-/// How many objects of its own a database holds: tables, and what else goes with it. PostgreSQL notes of each the schema it is in;
-/// what belongs to an extension is the extension's, and may come from the template of all databases.
-fn objects(connection: &mut Connection) -> Result<Option<String>, DbError> {
+/// What became of a database that was to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone.
+    Removed,
+    /// There is none, or weir did not make it, or tables of a workload are left in it.
+    NotMade,
+    /// weir made it, and it holds something else by now, or nobody knows what it held at first.
+    Shared,
+}
+
+/// How many objects a database holds: tables, and what else would go with it. PostgreSQL notes of each object in a schema which one that is.
+/// One that was just made has those of the server's template.
+fn objects(connection: &mut Connection) -> Result<u64, DbError> {
     let question = match connection.dialect() {
         Dialect::MySql => {
             "SELECT (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()) \
@@ -81,13 +92,19 @@ fn objects(connection: &mut Connection) -> Result<Option<String>, DbError> {
         }
         Dialect::Postgres => {
             "SELECT (SELECT count(*) FROM pg_depend o JOIN pg_namespace n ON n.oid = o.refobjid WHERE \
-             o.refclassid = 'pg_namespace'::regclass AND o.deptype = 'n' AND o.classid <> 'pg_extension'::regclass \
-             AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND NOT EXISTS (SELECT 1 FROM pg_depend e \
-             WHERE e.classid = o.classid AND e.objid = o.objid AND e.deptype = 'e')) \
-             + (SELECT count(*) FROM pg_largeobject_metadata)"
+             o.refclassid = 'pg_namespace'::regclass AND o.deptype = 'n' \
+             AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema') \
+             + (SELECT count(*) FROM pg_namespace WHERE nspname !~ '^pg_') \
+             + (SELECT count(*) FROM pg_largeobject_metadata) + (SELECT count(*) FROM pg_extension) \
+             + (SELECT count(*) FROM pg_foreign_data_wrapper) + (SELECT count(*) FROM pg_foreign_server) \
+             + (SELECT count(*) FROM pg_event_trigger) + (SELECT count(*) FROM pg_publication)"
         }
     };
-    value(connection, question)
+    number(connection, question)
+}
+
+fn number(connection: &mut Connection, question: &str) -> Result<u64, DbError> {
+    Ok(value(connection, question)?.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX))
 }
 
 /// Makes the server's database, with the table by which it is known again. Where that table cannot be made, the database goes again.
@@ -96,40 +113,71 @@ fn objects(connection: &mut Connection) -> Result<Option<String>, DbError> {
 /// When the server refuses.
 pub fn create(lobby: &mut Connection, server: &Server) -> Result<(), DbError> {
     lobby.run(&format!("CREATE DATABASE {}", quoted(server.dialect, &server.database)))?;
-    let marked = mark(server);
-    if marked.is_err() {
+    let mut at_first = None;
+    let marked = mark(server, &mut at_first);
+    if let (Err(_), Some(at_first)) = (&marked, at_first) {
         // That error says more than what follows from it.
-        let _ = drop_if(server, |holding| matches!(*holding, Holding::Nothing | MADE_AND_EMPTY));
+        let _ = drop_if(server, |holding, inside| {
+            let marker = u64::from(holding == MADE_AND_EMPTY);
+            let is_new = matches!(holding, Holding::Nothing | MADE_AND_EMPTY);
+            Ok(if is_new && objects(inside)? == at_first + marker {
+                Removal::Removed
+            } else {
+                Removal::Shared
+            })
+        });
     }
     marked
 }
 
-/// Clusters, and servers with sql_require_primary_key, take no table without a primary key.
-fn mark(server: &Server) -> Result<(), DbError> {
+/// Notes how many objects there were at first. Clusters, and servers with sql_require_primary_key, take no table without a primary key.
+fn mark(server: &Server, at_first: &mut Option<u64>) -> Result<(), DbError> {
     let mut inside = Connection::open_committing(server)?;
-    inside.run(&format!("CREATE TABLE {MARKER} (version VARCHAR(40) NOT NULL PRIMARY KEY)"))?;
-    inside.run(&format!("INSERT INTO {MARKER} VALUES ('{}')", env!("CARGO_PKG_VERSION"))).map(drop)
+    let objects = *at_first.insert(objects(&mut inside)?);
+    inside.run(&format!(
+        "CREATE TABLE {MARKER} (version VARCHAR(40) NOT NULL PRIMARY KEY, objects BIGINT NOT NULL)"
+    ))?;
+    let version = env!("CARGO_PKG_VERSION");
+    inside.run(&format!("INSERT INTO {MARKER} VALUES ('{version}', {objects})")).map(drop)
 }
 
-/// Removes the server's database if weir made it and nothing but its marker is in it. Whether it did.
+/// Removes the server's database if weir made it and nothing but its marker has come into it since.
 ///
 /// # Errors
 /// When the server refuses. A database that is not there is none.
-pub fn drop_made(server: &Server) -> Result<bool, DbError> {
-    drop_if(server, |holding| *holding == MADE_AND_EMPTY)
+pub fn drop_made(server: &Server) -> Result<Removal, DbError> {
+    drop_if(server, |holding, inside| {
+        if let Holding::Others(_) = holding {
+            let made = number(inside, &format!("SELECT COUNT(*) FROM {MARKER}"));
+            return Ok(if made.is_ok() { Removal::Shared } else { Removal::NotMade });
+        }
+        if holding != MADE_AND_EMPTY {
+            return Ok(Removal::NotMade);
+        }
+        // Versions before 0.2 did not note it.
+        let at_first = match number(inside, &format!("SELECT MIN(objects) FROM {MARKER}")) {
+            Err(DbError::Server(_)) => return Ok(Removal::Shared),
+            at_first => at_first?,
+        };
+        let is_as_at_first = objects(inside)?.checked_sub(1) == Some(at_first);
+        Ok(if is_as_at_first { Removal::Removed } else { Removal::Shared })
+    })
 }
 
-/// Removes the server's database if it holds such, and nothing but tables. Whether it did.
-fn drop_if(server: &Server, may_go: impl Fn(&Holding) -> bool) -> Result<bool, DbError> {
+/// Removes the server's database if `judge` says so.
+fn drop_if(
+    server: &Server,
+    judge: impl Fn(Holding, &mut Connection) -> Result<Removal, DbError>,
+) -> Result<Removal, DbError> {
     let mut inside = match Connection::open(server) {
         Ok(inside) => inside,
-        Err(error) if is_missing(&error) => return Ok(false),
+        Err(error) if is_missing(&error) => return Ok(Removal::NotMade),
         Err(error) => return Err(error),
     };
     let held = holding(&mut inside)?;
-    let tables = if held == MADE_AND_EMPTY { "1" } else { "0" };
-    if !may_go(&held) || objects(&mut inside)?.as_deref() != Some(tables) {
-        return Ok(false);
+    let verdict = judge(held, &mut inside)?;
+    if verdict != Removal::Removed {
+        return Ok(verdict);
     }
     drop(inside);
     let mut outside = Connection::open(&lobby(server))?;
@@ -148,5 +196,5 @@ fn drop_if(server: &Server, may_go: impl Fn(&Holding) -> bool) -> Result<bool, D
         }
     }
     outside.run(&format!("DROP DATABASE {name}"))?;
-    Ok(true)
+    Ok(Removal::Removed)
 }

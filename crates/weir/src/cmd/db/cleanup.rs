@@ -2,7 +2,7 @@
 
 use weir_cli::signals::stop_on_signals;
 use weir_db::Server;
-use weir_db::database::{self, Need};
+use weir_db::database::{self, Need, Removal};
 use weir_db::load::{self, LoadOptions};
 
 use crate::cli::db::workload::CleanupArgs;
@@ -42,10 +42,16 @@ fn plural(n: usize) -> &'static str {
 }
 
 fn drop_database(server: &Server) -> anyhow::Result<()> {
-    let dropped = database::drop_made(server)
+    let removal = database::drop_made(server)
         .map_err(|error| server::failed(error, "removing the database", server))?;
-    if dropped {
-        say!("weir: removed the database `{}`, which weir had made", server.database);
+    let name = &server.database;
+    match removal {
+        Removal::Removed => say!("weir: removed the database `{name}`, which weir had made"),
+        Removal::Shared => say!(
+            "weir: left the database `{name}`, which weir had made: it holds objects that weir did not put there, or was \
+             made by weir before 0.2"
+        ),
+        Removal::NotMade => {}
     }
     Ok(())
 }
