@@ -66,6 +66,9 @@ const volatile u32 devices[DEVICES];
 /* Bios are not recorded: D tells when its G was. */
 const volatile bool issue_tells_g;
 
+/* All programs are attached. One that comes first would record what a later one misses the other end of. */
+volatile bool recording;
+
 struct lane {
 	u64 head;
 	u64 dropped;
@@ -147,6 +150,8 @@ static __always_inline bool wanted(u32 device)
 {
 	u32 i;
 
+	if (!recording)
+		return false;
 	if (!devices_len)
 		return true;
 	for (i = 0; i < DEVICES; i++)

@@ -74,11 +74,19 @@ impl Programs {
                 self.links.push(program.attach().map_err(failed)?);
             }
         }
+        self.record(true);
         Ok(())
+    }
+
+    fn record(&mut self, recording: bool) {
+        if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
+            data.recording = recording;
+        }
     }
 
     /// No event comes after this.
     pub fn detach(&mut self) {
+        self.record(false);
         self.links.clear();
     }
 
