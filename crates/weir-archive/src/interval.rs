@@ -402,6 +402,7 @@ mod tests {
             ],
             culprits: vec![Culprit {
                 process: Who::new(Some(99), "dd"),
+                processes: 1,
                 way: Way::Writeback,
                 share: own,
                 bytes: 4096,

@@ -530,6 +530,12 @@ impl Analyst {
         self.beneath.get(&top).map_or(top == disk, |beneath| beneath.leaves.contains(&disk))
     }
 
+    /// The device by which senders to a disk are counted: itself, unless it is one of several ways to another.
+    pub(super) fn counted_as(&self, disk: DeviceNumber) -> DeviceNumber {
+        let mut paths = self.beneath.values().flat_map(|beneath| &beneath.paths);
+        paths.find(|(path, _)| *path == disk).map_or(disk, |(_, namespace)| *namespace)
+    }
+
     fn fastest(&self, io: &Io) -> u64 {
         let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
         let took_ns = if io.issue_ns == 0 { 0 } else { io.complete_ns.saturating_sub(io.issue_ns) };

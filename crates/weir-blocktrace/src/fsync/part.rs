@@ -94,6 +94,9 @@ pub struct Part {
 pub struct Beneath {
     /// The devices that serve its requests: itself, or those under a device-mapper or md device.
     pub leaves: Vec<DeviceNumber>,
+    /// Those of the leaves that are one of several ways to another leaf (NVMe), with that one: a way completes the requests, and senders
+    /// are counted by the other.
+    pub paths: Vec<(DeviceNumber, DeviceNumber)>,
     /// A layer writes copies of what it gets (dm-crypt, md's RAID 4 to 6): they tell neither their file nor their writer.
     pub has_copies: bool,
 }

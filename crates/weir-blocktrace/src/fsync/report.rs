@@ -1,6 +1,7 @@
 //! What was found, as data.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +13,14 @@ use super::phase::Phase;
 use super::senders::{Process, Sender, Way};
 use super::tally::{Matrix, Tally};
 use weir_core::target::DeviceNumber;
+use weir_core::units::grouped;
 
 /// Culprits and places listed.
 const LISTED_MAX: usize = 12;
+/// Processes that a ledger lists: who adds them up by program finds nearly all of those that live for a moment each.
+const LEDGER_MAX: usize = 64;
+/// Senders to a disk that are told apart.
+const SENDERS_MAX: usize = 256;
 
 /// All that was found in a stretch of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,8 +97,11 @@ pub struct Row {
 /// Somebody whose I/O was served while syncs waited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Culprit {
-    /// Who.
+    /// Who; of several processes the one that they waited for longest.
     pub process: Process,
+    /// How many processes of that name and cgroup are counted together here: a copy by many is one cause. In a ledger each is one.
+    #[serde(default = "one")]
+    pub processes: u64,
     /// How.
     pub way: Way,
     /// Share of wall time spent behind it. Readers and direct writers share what was spent behind all of
@@ -102,6 +111,35 @@ pub struct Culprit {
     pub bytes: u64,
     /// The same in requests.
     pub ios: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn longest_first(culprits: impl Iterator<Item = Culprit>) -> Vec<Culprit> {
+    let mut culprits: Vec<Culprit> = culprits.collect();
+    let by = |culprit: &Culprit| (culprit.process.pid, culprit.way as u8);
+    culprits.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| by(a).cmp(&by(b))));
+    culprits
+}
+
+impl Culprit {
+    fn add(&mut self, share: f64, bytes: u64, ios: u64) {
+        self.share += share;
+        self.bytes += bytes;
+        self.ios += ios;
+    }
+
+    /// Who, in words: `dd (77)`, `cp (77 and 7 more)`, or a group by what describes it.
+    pub fn name(&self) -> String {
+        let comm = &self.process.comm;
+        match (self.process.pid, self.processes.saturating_sub(1)) {
+            (None, _) => comm.clone(),
+            (Some(pid), 0) => format!("{comm} ({pid})"),
+            (Some(pid), more) => format!("{comm} ({pid} and {} more)", grouped(more)),
+        }
+    }
 }
 
 /// Where waits were slept.
@@ -251,7 +289,7 @@ impl Analyst {
             call: part.call,
             device: part.device,
             phases: rows(&tally.matrix(), wall_ns),
-            culprits: self.culprits(tally, &self.senders.of_interval, wall_ns),
+            culprits: self.programs(tally, &self.senders.of_interval, wall_ns),
         }
     }
 
@@ -275,42 +313,57 @@ impl Analyst {
             explained: explained(&matrix, wall_ns),
             causes: causes(&phases),
             phases,
-            culprits: self.culprits(&tally, senders, wall_ns),
+            culprits: self.programs(&tally, senders, wall_ns),
             sites: self.places(&tally, wall_ns),
         }
     }
 
     pub(super) fn ledger(&self, tgid: u32, sums: &Sums) -> Ledger {
         let (wall_ns, tally) = (sums.wall_ns.max(1) as f64, sums.with_skimmed());
+        let mut culprits = self.culprits(&tally, &self.senders.of_interval, wall_ns);
+        culprits.truncate(LEDGER_MAX);
         Ledger {
             process: self.process((tgid != 0).then_some(tgid), &sums.comm),
             latency: sums.latency.clone(),
             wall_ns: sums.wall_ns,
             phases: rows(&tally.matrix(), wall_ns),
-            culprits: self.culprits(&tally, &self.senders.of_interval, wall_ns),
+            culprits,
         }
     }
 
+    /// By process, the longest first.
     fn culprits(&self, tally: &Tally, senders: &[Sender], wall_ns: f64) -> Vec<Culprit> {
-        let mut culprits: Vec<Culprit> = Vec::new();
+        let mut culprits: HashMap<(Process, Way), Culprit> = HashMap::new();
         for (owner, blame) in tally.blamed() {
             for (process, way, part) in self.who(owner, senders) {
                 let share = blame.wait_ns / wall_ns * part;
                 let [bytes, ios] = [blame.bytes, blame.ios].map(|count| (count as f64 * part).round() as u64);
+                let none = Culprit { process, processes: 1, way, share: 0.0, bytes: 0, ios: 0 };
                 // One may send to several disks.
-                match culprits.iter_mut().find(|known| known.way == way && known.process == process) {
-                    Some(known) => {
-                        known.share += share;
-                        known.bytes += bytes;
-                        known.ios += ios;
-                    }
-                    None => culprits.push(Culprit { process, way, share, bytes, ios }),
+                culprits.entry((none.process.clone(), way)).or_insert(none).add(share, bytes, ios);
+            }
+        }
+        longest_first(culprits.into_values())
+    }
+
+    /// By program, the longest first.
+    fn programs(&self, tally: &Tally, senders: &[Sender], wall_ns: f64) -> Vec<Culprit> {
+        let mut programs = HashMap::new();
+        for culprit in self.culprits(tally, senders, wall_ns) {
+            let Process { pid, comm, cgroup } = culprit.process.clone();
+            match programs.entry((pid.is_some(), comm, cgroup, culprit.way)) {
+                Entry::Vacant(place) => {
+                    place.insert(culprit);
+                }
+                Entry::Occupied(mut longest) => {
+                    longest.get_mut().processes += 1;
+                    longest.get_mut().add(culprit.share, culprit.bytes, culprit.ios);
                 }
             }
         }
-        culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
-        culprits.truncate(LISTED_MAX);
-        culprits
+        let mut programs = longest_first(programs.into_values());
+        programs.truncate(LISTED_MAX);
+        programs
     }
 
     /// With its cgroup, by its own name, where that is known; else by the one that its thread had.
@@ -346,7 +399,7 @@ impl Analyst {
                 self.senders_of(senders, disk, &ways, Process::kernel_threads())
             }
             Owner::Unseen => {
-                vec![(group("a process that has ended (dirtied before the trace)"), Way::Writeback, 1.0)]
+                vec![(group("processes that have ended (dirtied before the trace)"), Way::Writeback, 1.0)]
             }
         }
     }
@@ -359,6 +412,7 @@ impl Analyst {
         ways: &[Way],
         unknown: Process,
     ) -> Vec<(Process, Way, f64)> {
+        let disk = self.counted_as(disk);
         let sent = || senders.iter().filter(|sender| ways.contains(&sender.way));
         let at_disk: HashSet<(Option<u32>, Way)> =
             sent().filter(|s| s.device == disk).map(|s| (s.process.pid, s.way)).collect();
@@ -371,8 +425,8 @@ impl Analyst {
             return vec![(unknown, ways[0], 1.0)];
         }
         let placed = |process: &Process| self.process(process.pid, &process.comm);
-        // They are sorted: no more are ever listed.
-        let most = senders.iter().take(LISTED_MAX);
+        // They are sorted, and those beyond sent next to nothing.
+        let most = senders.iter().take(SENDERS_MAX);
         most.map(|s| (placed(&s.process), s.way, s.bytes as f64 / all as f64)).collect()
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use weir_core::target::DeviceNumber;
 
 /// A process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
     /// Its id; `None` stands for a group that the name describes.
     pub pid: Option<u32>,

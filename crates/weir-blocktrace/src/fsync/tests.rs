@@ -453,7 +453,7 @@ fn beside_readers(analyst: &mut Analyst, bytes: [u64; 2]) {
         way: Way::Reads,
         bytes,
     };
-    analyst.lies_under(LOOP, Beneath { leaves: vec![LOOP], has_copies: false });
+    analyst.lies_under(LOOP, Beneath { leaves: vec![LOOP], has_copies: false, ..Beneath::default() });
     analyst.senders(&[sender(8, "cp", bytes[0]), sender(9, "tar", bytes[1])]);
     analyst.io(Io { flags: IoFlags(0), ..write(9, DUMP, 0) });
     analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
@@ -541,13 +541,44 @@ fn readers_of_an_interval_are_its_own_and_the_whole_has_all() {
     );
 }
 
+/// A script that starts a `cp` for each file: none of them has much of the time, all together nearly all of it.
+#[test]
+fn processes_of_one_name_and_cgroup_are_one_cause() {
+    let mut analyst = analyst();
+    let site = analyst.site(&DATA);
+    (101..=140).for_each(|pid| analyst.name(pid, "cp"));
+    analyst.runs_in(140, "/user.slice");
+    for ms in 1..=41 {
+        // The tenth has two parts, dd one.
+        let owner = if ms == 41 { 110 } else { 100 + ms as u32 };
+        analyst.io(write(ms, DUMP, owner));
+    }
+    analyst.io(write(42, DUMP, 77));
+    analyst.io(write(43, DUMP, 77));
+    analyst.part(&part(vec![wait(0, 43, Some(site))], Some(50 * MS)));
+    let told = |culprits: &[Culprit]| -> Vec<(String, u64, u64)> {
+        culprits.iter().map(|of| (of.name(), of.processes, of.ios)).collect()
+    };
+    let expected = [("cp (110 and 38 more)", 39, 40), ("dd (77)", 1, 2), ("cp (140)", 1, 1)];
+    let expected = expected.map(|(name, processes, ios)| (name.to_string(), processes, ios));
+    assert_eq!(told(&analyst.slow()[0].culprits), expected);
+    let all = &analyst.report(50 * MS).all;
+    assert_eq!(told(&all.culprits)[0], expected[0]);
+    let sum: f64 = all.culprits.iter().map(|culprit| culprit.share).sum();
+    assert!((sum - share_of(&all.causes, Cause::Others)).abs() < 1e-9, "{all:?}");
+    // Who keeps ledgers asks each of the processes for its unit.
+    let ledger = &analyst.take_ledgers()[0];
+    assert_eq!(ledger.culprits.len(), 41);
+    assert!(ledger.culprits.iter().all(|culprit| culprit.processes == 1), "{ledger:?}");
+}
+
 /// A dump reads from the disk that the sync waits for, and ten times as much is read from another on which there are syncs too.
 #[test]
 fn who_reads_from_another_disk_is_not_who_a_sync_waited_for() {
     let mut analyst = analyst();
     let other = DeviceNumber { major: 259, minor: 0 };
     let volume = DeviceNumber { major: 253, minor: 0 };
-    let own = |device| Beneath { leaves: vec![device], has_copies: false };
+    let own = |device| Beneath { leaves: vec![device], has_copies: false, ..Beneath::default() };
     analyst.lies_under(LOOP, own(LOOP));
     analyst.lies_under(other, own(other));
     analyst.lies_under(volume, own(LOOP));
@@ -581,6 +612,33 @@ fn who_reads_from_another_disk_is_not_who_a_sync_waited_for() {
     assert_eq!(names_of(&analyst.report(1).all.culprits), [("tar", 1.0)]);
 }
 
+/// An NVMe namespace with two paths under LVM: requests complete on the hidden disk of a path, and the kernel tells bios of the namespace.
+#[test]
+fn who_reads_from_a_namespace_is_counted_whichever_path_serves_it() {
+    let mut analyst = analyst();
+    let [namespace, path, volume, other] =
+        [(259, 0), (259, 1), (253, 0), (253, 1)].map(|(major, minor)| DeviceNumber { major, minor });
+    let paths = vec![(path, namespace)];
+    analyst.lies_under(volume, Beneath { leaves: vec![namespace, path], paths, has_copies: false });
+    let sender = |pid, comm: &str, device, bytes| Sender {
+        process: Process::new(Some(pid), comm),
+        device,
+        way: Way::Reads,
+        bytes,
+    };
+    analyst.senders(&[
+        sender(9, "mysqld", volume, 100),
+        sender(9, "mysqld", namespace, 100),
+        sender(8, "tar", other, 300),
+        sender(8, "tar", namespace, 300),
+    ]);
+    (1..=8).for_each(|ms| analyst.io(Io { device: path, flags: IoFlags(0), ..write(ms, DUMP, 0) }));
+    analyst.part(&Part { device: Some(volume), ..part(vec![wait(0, 8, None)], Some(8 * MS)) });
+    let culprits = analyst.report(1).all.culprits;
+    let told: Vec<(&str, u64)> = culprits.iter().map(|of| (of.process.comm.as_str(), of.ios)).collect();
+    assert_eq!(told, [("tar", 6), ("mysqld", 2)], "{culprits:?}");
+}
+
 /// fstrim beside a direct writer, and beside the kernel threads of dm-crypt, whose writes are nobody's.
 #[test]
 fn discards_and_copies_are_not_a_direct_writer_s() {
@@ -591,7 +649,7 @@ fn discards_and_copies_are_not_a_direct_writer_s() {
         [sender(named(8, "fio"), Way::DirectWrites, 1000), sender(named(9, "fstrim"), Way::Discards, 1000)];
     let culprits = |has_copies, flags: u32, senders: &[Sender]| {
         let mut analyst = analyst();
-        analyst.lies_under(LOOP, Beneath { leaves: vec![LOOP], has_copies });
+        analyst.lies_under(LOOP, Beneath { leaves: vec![LOOP], has_copies, ..Beneath::default() });
         analyst.senders(senders);
         analyst.io(Io { flags: IoFlags(flags), file: None, ..write(9, DUMP, 0) });
         analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
@@ -640,7 +698,8 @@ fn a_device_that_is_told_of_again_makes_no_other_forgotten() {
     let mut analyst = analyst();
     let devices: Vec<_> = (0..).take(4096).map(|minor| DeviceNumber { major: 8, minor }).collect();
     for device in devices.iter().chain(&devices) {
-        analyst.lies_under(*device, Beneath { leaves: vec![*device], has_copies: false });
+        analyst
+            .lies_under(*device, Beneath { leaves: vec![*device], has_copies: false, ..Beneath::default() });
     }
     assert!(devices.iter().all(|device| analyst.knows(*device)));
     analyst.lies_under(LOOP, Beneath::default());

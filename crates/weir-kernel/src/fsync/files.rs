@@ -130,11 +130,15 @@ pub(super) fn beneath(device: DeviceNumber) -> Beneath {
         }
         layer = below;
     }
-    let namespaces: Vec<String> = beneath.leaves.iter().filter_map(|leaf| nvme_name(*leaf)).collect();
+    let named = |leaf: &DeviceNumber| Some((*leaf, nvme_name(*leaf)?));
+    let namespaces: Vec<(DeviceNumber, String)> = beneath.leaves.iter().filter_map(named).collect();
     if !namespaces.is_empty() {
         // Of one with several paths, hidden disks get the requests. They have no `dev` under /sys.
         let diskstats = weir_fs::read_lossily("/proc/diskstats").unwrap_or_default();
-        beneath.leaves.extend(namespaces.iter().flat_map(|name| nvme_paths_of(name, &diskstats)));
+        for (namespace, name) in namespaces {
+            beneath.paths.extend(nvme_paths_of(&name, &diskstats).into_iter().map(|path| (path, namespace)));
+        }
+        beneath.leaves.extend(beneath.paths.iter().map(|(path, _)| *path));
     }
     beneath.leaves.sort();
     beneath.leaves.dedup();

@@ -59,19 +59,24 @@ fn behind(anatomy: &Anatomy, stack: &str, ns: f64) -> Vec<(String, f64)> {
             Way::Discards => "discards",
             Way::WritesPassedOn => "passed on",
         };
-        found.push((format!("{stack};{} {way}", name(&culprit.process)), part_ns));
+        found.push((format!("{stack};{} {way}", frame(&culprit.name())), part_ns));
     }
     found.push((stack.to_string(), rest_ns));
     found
 }
 
-/// A process as a frame: the format has no way to write a semicolon or a line end in one.
+/// A process as a frame.
 fn name(process: &Process) -> String {
-    let comm = printable::line(&process.comm).replace(';', ":");
+    let comm = frame(&process.comm);
     match process.pid {
         Some(pid) => format!("{comm} ({pid})"),
         None => comm,
     }
+}
+
+/// The format has no way to write a semicolon or a line end in a frame.
+fn frame(name: &str) -> String {
+    printable::line(name).replace(';', ":")
 }
 
 #[cfg(test)]
@@ -92,6 +97,7 @@ mod tests {
         ];
         let culprit = |pid, comm, share| Culprit {
             process: process(pid, comm),
+            processes: 1,
             way: Way::Writeback,
             share,
             bytes: 0,

@@ -44,7 +44,7 @@ pub fn trace_fsync(report: &Report, still: usize) -> String {
 pub fn trace_fsync_slow(slow: &SlowSync) -> String {
     let device = slow.device.map_or(String::new(), |device| format!(" on {device}"));
     let mut parts: Vec<(f64, String)> =
-        slow.culprits.iter().map(|c| (c.share, format!("behind {}", name(&c.process)))).collect();
+        slow.culprits.iter().map(|c| (c.share, format!("behind {}", c.name()))).collect();
     for row in &slow.phases {
         let rest: f64 =
             row.causes.iter().filter(|(cause, _)| *cause != Cause::Others).map(|(_, share)| share).sum();
@@ -143,7 +143,7 @@ fn cgroups(report: &Report) -> Option<String> {
 }
 
 fn behind(culprit: &Culprit) -> String {
-    let whose = name(&culprit.process);
+    let whose = culprit.name();
     match (culprit.process.pid, culprit.way) {
         (None, _) | (_, Way::WritesPassedOn) => format!("behind {whose} in the device's queue"),
         (Some(_), Way::Writeback) => format!("behind {whose}'s writeback in the device's queue"),
@@ -210,7 +210,7 @@ fn culprits(out: &mut String, all: &Anatomy) {
     ];
     for culprit in shown {
         rows.push(vec![
-            name(&culprit.process),
+            culprit.name(),
             way(culprit.way).to_string(),
             tenths(culprit.share),
             Bytes(culprit.bytes).to_string(),
@@ -384,6 +384,7 @@ mod tests {
             causes,
             culprits: vec![Culprit {
                 process: process(77, "dd"),
+                processes: 1,
                 way: Way::Writeback,
                 share: 0.91,
                 bytes: 2 << 30,

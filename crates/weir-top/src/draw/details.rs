@@ -172,7 +172,7 @@ fn anatomy(look: Look, anatomy: &Anatomy) -> Vec<Line> {
                 Way::Discards => "its discards",
                 Way::WritesPassedOn => "passed on",
             };
-            lines.push(share(who(&culprit.process), culprit.share, format!(", {way}")));
+            lines.push(share(culprit.name(), culprit.share, format!(", {way}")));
         }
     }
     if !anatomy.sites.is_empty() {

@@ -82,7 +82,14 @@ fn phases() -> Vec<PhaseRow> {
 }
 
 fn culprits() -> Vec<Culprit> {
-    vec![Culprit { process: who(4711, "dd"), way: Way::Writeback, share: 0.6, bytes: 1 << 30, ios: 1 << 10 }]
+    vec![Culprit {
+        process: who(4711, "dd"),
+        processes: 1,
+        way: Way::Writeback,
+        share: 0.6,
+        bytes: 1 << 30,
+        ios: 1 << 10,
+    }]
 }
 
 fn anatomy(process: Option<Who>, syncs: u64, p99_ns: u64) -> Anatomy {

@@ -179,6 +179,7 @@ fn anatomy(user: Option<&User>, syncs: &UserSlot) -> Anatomy {
     let culprit = |((of, way), (ns, bytes)): (&(User, String), &(i64, i64))| {
         Some(Culprit {
             process: Who::new(None, &of.comm),
+            processes: 1,
             way: by_word::<Way>(way)?,
             share: share(*ns),
             bytes: amount(Some(bytes)),
