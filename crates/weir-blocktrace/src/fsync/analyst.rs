@@ -9,7 +9,7 @@ use super::log::Book;
 use super::part::{Beneath, Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
 use super::recent::Recent;
-use super::report::{Losses, SlowSync, Stall};
+use super::report::{Losses, SlowSync, Stall, StillWaiting};
 use super::senders::{Sender, Senders};
 use super::tally::{Place, Tally};
 use crate::SizeClass;
@@ -109,7 +109,7 @@ pub struct Analyst {
     pub(super) called_before: HashMap<u32, Called>,
     pub(super) stalls: Vec<Stall>,
     pub(super) senders: Senders,
-    pub(super) still: usize,
+    pub(super) still: StillWaiting,
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
     /// Waits whose completions were too many to look at.
@@ -148,7 +148,7 @@ impl Analyst {
             called_before: HashMap::new(),
             stalls: Vec::new(),
             senders: Senders::default(),
-            still: 0,
+            still: StillWaiting::default(),
             ios_forgotten: 0,
             syncs_forgotten: 0,
             waits_forgotten: 0,
@@ -305,7 +305,8 @@ impl Analyst {
             open.missed += u32::from(!told.contains(key));
             open.missed < 2
         });
-        self.still = parts.len();
+        let oldest_ns = parts.iter().map(|part| now_ns.saturating_sub(part.start_ns)).max();
+        self.still = StillWaiting { count: parts.len(), oldest_ns: oldest_ns.unwrap_or(0) };
         self.recent.look(parts);
         self.forget_ios(self.ticked_ns);
         self.ticked_ns = now_ns;

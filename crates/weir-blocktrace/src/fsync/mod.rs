@@ -26,5 +26,5 @@ pub use log::{Log, LoggedSync, LoggedWait};
 pub use part::{Begun, Beneath, Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
 pub use recent::{LastIos, PastIo};
-pub use report::{Anatomy, Culprit, Latency, Losses, Report, Row, Site, SlowSync, Stall};
+pub use report::{Anatomy, Culprit, Latency, Losses, Report, Row, Site, SlowSync, Stall, StillWaiting};
 pub use senders::{Process, Sender, Way};

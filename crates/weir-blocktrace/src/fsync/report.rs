@@ -142,6 +142,15 @@ impl Culprit {
     }
 }
 
+/// Syncs that had not returned. They are in no latency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StillWaiting {
+    /// How many.
+    pub count: usize,
+    /// Age of the oldest, nanoseconds.
+    pub oldest_ns: u64,
+}
+
 /// Where waits were slept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Site {
@@ -273,7 +282,7 @@ impl Analyst {
     }
 
     /// Syncs that had not returned at the last [`Analyst::under_way`].
-    pub fn still_waiting(&self) -> usize {
+    pub fn still_waiting(&self) -> StillWaiting {
         self.still
     }
 

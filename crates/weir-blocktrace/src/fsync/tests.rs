@@ -187,7 +187,7 @@ fn a_sync_is_counted_as_far_as_it_has_come_and_never_twice() {
     assert_eq!(analyst.report(0).all.wall_ns, 30 * MS);
     analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, true);
     assert_eq!(analyst.report(0).all.wall_ns, 40 * MS);
-    assert_eq!(analyst.still_waiting(), 1);
+    assert_eq!(analyst.still_waiting(), StillWaiting { count: 1, oldest_ns: 40 * MS });
     analyst.next_interval();
     analyst.part(&part(vec![wait(1, 70, Some(data))], None));
     analyst.part(&part(vec![wait(80, 90, Some(data))], Some(100 * MS)));

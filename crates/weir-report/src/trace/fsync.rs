@@ -1,7 +1,9 @@
 //! The anatomy of syncs for people.
 
 use crate::layout::{labelled, table};
-use weir_blocktrace::fsync::{Anatomy, Cause, Culprit, Phase, Process, Report, Row, SlowSync, Way};
+use weir_blocktrace::fsync::{
+    Anatomy, Cause, Culprit, Phase, Process, Report, Row, SlowSync, StillWaiting, Way,
+};
 use weir_core::units::{Bytes, Nanos, grouped};
 
 /// Shares below this are not worth a place in a sentence.
@@ -14,13 +16,13 @@ const CGROUPS_SAID: usize = 4;
 const EXPLAINED_ENOUGH: f64 = 0.9;
 
 /// All that was found in a stretch of time; `still` syncs had not returned at its end.
-pub fn trace_fsync(report: &Report, still: usize) -> String {
+pub fn trace_fsync(report: &Report, still: StillWaiting) -> String {
     let mut out = String::new();
     let all = &report.all;
     labelled(&mut out, "syncs", &counts(report, still));
     if all.wall_ns > 0 {
         if all.syncs > 0 {
-            labelled(&mut out, "latency", &latency(all));
+            labelled(&mut out, "latency", &latency(all, still));
         }
         labelled(&mut out, "verdict", &verdict(all, who(report).as_deref()));
         if let Some(cgroups) = cgroups(report) {
@@ -58,7 +60,7 @@ pub fn trace_fsync_slow(slow: &SlowSync) -> String {
     format!("{} of {who}{device} took {took}: {}\n", slow.call.name(), parts.join(", "))
 }
 
-fn counts(report: &Report, still: usize) -> String {
+fn counts(report: &Report, still: StillWaiting) -> String {
     let all = &report.all;
     let mut text = format!("{} in {}", grouped(all.syncs), Nanos(report.elapsed_ns));
     let calls: Vec<String> =
@@ -69,10 +71,11 @@ fn counts(report: &Report, still: usize) -> String {
     if let Some(who) = who(report) {
         text += &format!(", by {who}");
     }
-    match still {
+    let age = Nanos(still.oldest_ns);
+    match still.count {
         0 => {}
-        1 => text += "; one had not returned",
-        n => text += &format!("; {n} had not returned"),
+        1 => text += &format!("; one had not returned after {age}"),
+        n => text += &format!("; {n} had not returned, the oldest after {age}"),
     }
     text
 }
@@ -84,11 +87,12 @@ fn who(report: &Report) -> Option<String> {
     first.process.as_ref().filter(|_| nearly_all).map(name)
 }
 
-fn latency(all: &Anatomy) -> String {
+fn latency(all: &Anatomy, still: StillWaiting) -> String {
     let l = &all.latency;
     let times = [l.mean_ns as u64, l.p50_ns, l.p95_ns, l.p99_ns, l.max_ns].map(|ns| Nanos(ns).to_string());
     let [mean, p50, p95, p99, max] = times;
-    format!("mean {mean}, p50 {p50}, p95 {p95}, p99 {p99}, max {max}")
+    let longer = if still.oldest_ns > l.max_ns { " of those that returned" } else { "" };
+    format!("mean {mean}, p50 {p50}, p95 {p95}, p99 {p99}, max {max}{longer}")
 }
 
 /// How many were looked into, where not all were.
@@ -402,11 +406,12 @@ mod tests {
             losses,
             stacks: 70,
         };
-        let text = trace_fsync(&report, 1);
+        let text = trace_fsync(&report, StillWaiting { count: 1, oldest_ns: 3_000_000_000 });
         for expected in [
-            "syncs    34 in 12.0 s: 34 fsync, by sysbench (42); one had not returned\n",
+            "syncs    34 in 12.0 s: 34 fsync, by sysbench (42); one had not returned after 3.00 s\n",
             "the syncs of sysbench (42) spent 91 % of their time behind dd (77)'s writeback in",
             "5.0 % in the device",
+            "latency  mean 350 ms, p50 3 ns, p95 4 ns, p99 5 ns, max 6 ns of those that returned\n",
             "cgroups  dd (77) in /system.slice/backup.service\n",
             "sample   3 of 33 syncs shorter than 1 ms looked into; they stand",
             "own data              98.0 %       91.0 %   5.0 %   2.0 %\n",
@@ -421,12 +426,15 @@ mod tests {
         // Twenty with a twentieth of the time each.
         let each = Anatomy { wall_ns: 600_000_000, ..report.processes[0].clone() };
         let many = Report { processes: vec![each; 20], ..report };
-        let text = trace_fsync(&many, 0);
+        let text = trace_fsync(&many, StillWaiting::default());
         assert_eq!(text.matches("\nsysbench (42) ").count(), PROCESSES_SHOWN, "{text}");
         assert!(text.contains("\nand 4 more, with 20 % of the time inside syncs\n"), "{text}");
         // One whose sync has not returned.
         let waiting = Anatomy { syncs: 0, latency: Latency::default(), ..many.processes[0].clone() };
-        let text = trace_fsync(&Report { processes: vec![waiting; 2], ..many }, 2);
+        let text = trace_fsync(
+            &Report { processes: vec![waiting; 2], ..many },
+            StillWaiting { count: 2, oldest_ns: 5 },
+        );
         let row = text.lines().find(|line| line.starts_with("sysbench (42) ")).unwrap();
         assert_eq!(row.split_whitespace().skip(2).take(3).collect::<Vec<_>>(), ["0", "-", "-"], "{text}");
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use jiff::Timestamp;
-use weir_blocktrace::fsync::{Analyst, Log, Report, Sampling, SlowSync};
+use weir_blocktrace::fsync::{Analyst, Log, Report, Sampling, SlowSync, StillWaiting};
 use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
 use weir_host::Host;
@@ -52,7 +52,7 @@ pub struct Telling<'a> {
     /// The figures.
     pub report: &'a Report,
     /// Syncs that have not returned.
-    pub still_waiting: usize,
+    pub still_waiting: StillWaiting,
     /// Since the start.
     pub elapsed_ns: u64,
     /// How the programs are hooked in.

@@ -63,7 +63,7 @@ impl<'a> Watched<'a> {
         Ok(Followed {
             all: Syncs {
                 per_second: report.all.syncs as f64 / elapsed.as_secs_f64().max(1e-9),
-                under_way: self.analyst.still_waiting(),
+                under_way: self.analyst.still_waiting().count,
                 anatomy: report.all,
             },
             processes: report.processes,

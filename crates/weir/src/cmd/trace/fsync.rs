@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use weir_blocktrace::fsync::{Log, Report, SlowSync};
+use weir_blocktrace::fsync::{Log, Report, SlowSync, StillWaiting};
 use weir_cli::signals::stop_on_signals;
 use weir_core::units::Nanos;
 use weir_fs::Output;
@@ -129,11 +129,17 @@ impl Told<'_> {
     }
 }
 
-fn json(kind: &str, report: &Report, still: usize, slow: &[SlowSync]) -> anyhow::Result<Map<String, Value>> {
+fn json(
+    kind: &str,
+    report: &Report,
+    still: StillWaiting,
+    slow: &[SlowSync],
+) -> anyhow::Result<Map<String, Value>> {
     let mut object = Map::new();
     object.insert("type".to_string(), kind.into());
     object.insert("at".to_string(), Timestamp::now().to_string().into());
-    object.insert("still_waiting".to_string(), still.into());
+    object.insert("still_waiting".to_string(), still.count.into());
+    object.insert("oldest_waiting_ns".to_string(), still.oldest_ns.into());
     if let Value::Object(figures) = serde_json::to_value(report)? {
         object.extend(figures);
     }
