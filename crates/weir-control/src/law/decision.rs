@@ -39,6 +39,8 @@ pub enum Branch {
     RateDrop,
     /// There is room.
     Raise,
+    /// Syncs lose, and by what is known no lower limit is worth more: a higher one is tried.
+    Search,
     /// The protected processes are held back for their own pages.
     OwnWrites,
     /// No sync came lately: bulk writers get more, in the end everything.

@@ -326,6 +326,7 @@ impl Guard {
         };
         let branch = match () {
             _ if to > at && is_short && own => Branch::OwnWrites,
+            _ if to > at && is_short => Branch::Search,
             _ if to > at => Branch::Raise,
             _ if verdict.tail == State::Bad && verdict.share != State::Bad => Branch::Tail,
             _ => Branch::Share,

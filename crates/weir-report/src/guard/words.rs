@@ -190,6 +190,10 @@ fn because(decision: &Decision) -> String {
         Branch::Raise => {
             format!("there is room{}", after(": ", p99.into_iter().chain(kept)))
         }
+        Branch::Search => {
+            let known = after(": ", p99.into_iter().chain(kept));
+            format!("syncs lose, and no lower limit is known to be worth more: a higher one is tried{known}")
+        }
         Branch::OwnWrites => {
             format!("the protected wait for their own pages, {} of their time", percent(inputs.own_share))
         }
@@ -273,6 +277,11 @@ mod tests {
         };
         assert_eq!(says(Branch::Raise, 1), "there is room: p99 1.00 ms of 2.00 ms, 95 % of the rate kept");
         let beyond = "95 % of the rate kept, p99 8.00 ms of 2.00 ms does not count against the limit";
+        let search = "syncs lose, and no lower limit is known to be worth more: a higher one is tried";
+        assert_eq!(
+            says(Branch::Search, 1),
+            format!("{search}: p99 1.00 ms of 2.00 ms, 95 % of the rate kept")
+        );
         assert_eq!(says(Branch::Raise, 8), format!("there is room: {beyond}"));
         assert_eq!(says(Branch::Steady, 8), format!("syncs keep their rate: {beyond}"));
         assert_eq!(says(Branch::Steady, 1), "syncs keep their latency");

@@ -68,6 +68,7 @@ fn state(branch: Branch) -> Option<Branch> {
         | Branch::Probe
         | Branch::Tip
         | Branch::Raise
+        | Branch::Search
         | Branch::Infeasible => None,
         other => Some(other),
     }

@@ -2,7 +2,7 @@
 
 use super::toy::{MB, SECOND, Scene, Seen, Toy, mean};
 use crate::private::Hold;
-use crate::{Action, Branch, Guard, Known, LatencyTarget, Mood, Parameters, SensorSource, Target};
+use crate::{Action, Branch, Decision, Guard, Known, LatencyTarget, Mood, Parameters, SensorSource, Target};
 use weir_core::units::Nanos;
 
 const FLOOD: f64 = 2000.0 * MB;
@@ -211,6 +211,27 @@ fn a_target_out_of_reach_is_said_to_be_and_bulk_writers_are_not_strangled() {
     assert!(infeasible > 100, "said so at {infeasible} of 600 looks: {:?}", branches(&seen));
     let moves = seen[300..].iter().filter(|look| look.decision.action != Action::Keep).count();
     assert!(moves < 10, "{moves} moves though nothing helps");
+}
+
+/// A raise is told with a reason: where syncs lose there is no room.
+#[test]
+fn a_limit_that_is_raised_while_syncs_lose_is_searched_for() {
+    let mut searched = 0;
+    for (threads, rate) in [(1.0, 0.2), (4.0, 0.2), (10.0, 0.3), (10.0, 0.1)] {
+        let (mut toy, mut guard) = taught(Scene { threads, ..Scene::default() });
+        toy.scene.flood = FLOOD;
+        let whole = toy.scene.rate;
+        let mut seen = Vec::new();
+        for turn in 0..4 {
+            toy.scene.rate = if turn % 2 == 0 { whole } else { rate * whole };
+            seen.extend(toy.run(&mut guard, 15.0));
+        }
+        for Decision { branch, inputs, .. } in seen.iter().map(|look| &look.decision) {
+            searched += u32::from(*branch == Branch::Search);
+            assert!(*branch != Branch::Raise || inputs.kept.is_none_or(|kept| kept > 0.8), "{inputs:?}");
+        }
+    }
+    assert!(searched > 0);
 }
 
 #[test]
