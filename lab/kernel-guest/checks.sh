@@ -85,19 +85,29 @@ mounted() {
   sync
 }
 
-# synced FS HOW : what weir says of syncs on it.
+# synced FS HOW FOLDER : what weir says of syncs on it.
 synced() {
   run "fsync-$1-$2" weir trace fsync --json -- \
-    sh -c "exec oplog commit /mnt/data 30 4096 4194304 $2 >/out/fsync-$1-$2.ops"
+    sh -c "exec oplog commit ${3:-/mnt}/data 30 4096 4194304 $2 >/out/fsync-$1-$2.ops"
 }
 
-scenario_check_fsync() { # weir trace fsync on ext4, xfs and btrfs: every sync, all of its time
+# overlaid : /tmp/merged, whose files are made on /mnt, as those of a container without a volume.
+overlaid() {
+  modprobe overlay
+  mkdir -p /mnt/upper /mnt/work /tmp/lower /tmp/merged
+  mount -t overlay overlay -o lowerdir=/tmp/lower,upperdir=/mnt/upper,workdir=/mnt/work /tmp/merged
+}
+
+scenario_check_fsync() { # weir trace fsync on ext4, xfs, btrfs and overlayfs: every sync, all of its time
   mounted ext4 /dev/vda
   for how in fsync fdatasync dsync; do synced ext4 $how; done
   run fsync-ext4-text weir trace fsync -- oplog commit /mnt/data 10 4096 4194304 fsync
   umount /mnt
   mounted xfs /dev/vda
   synced xfs fdatasync
+  overlaid
+  synced overlay fdatasync /tmp/merged
+  umount /tmp/merged
   umount /mnt
   mounted btrfs /dev/vda
   synced btrfs fsync
