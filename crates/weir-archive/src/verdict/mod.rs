@@ -126,6 +126,8 @@ pub struct Seen {
     pub p99_ns: Option<i64>,
     /// Normally.
     pub normal_p99_ns: i64,
+    /// The longest that returned, ns.
+    pub max_ns: Option<i64>,
     /// Time inside syncs, ns, summed over threads.
     pub wall_ns: i64,
 }
@@ -152,7 +154,7 @@ pub enum Cause {
         share: f64,
         /// Share behind everybody else's I/O together.
         all_others: f64,
-        /// What the culprit's processes wrote, bytes a second.
+        /// What the culprit's processes read, wrote or handed to the page cache, bytes a second on average.
         bytes_per_s: i64,
     },
     /// A device served less than it normally does, and each request took longer.
@@ -220,7 +222,7 @@ pub enum Change {
     Load {
         /// Who.
         user: User,
-        /// Bytes a second.
+        /// Bytes a second in the interval in which it began.
         bytes_per_s: i64,
         /// Normally.
         normal_bytes_per_s: i64,
@@ -295,20 +297,34 @@ fn state(slot: &Slot, user: &User, normal: &NormalUser) -> State {
     let none = UserSlot::default();
     let syncs = slot.users.get(user).unwrap_or(&none);
     let p99_ns = quantile(&syncs.latency, 0.99);
-    let over = |ns: i64| {
-        ns > SLOW_TIMES * normal.p99_ns && ns - normal.p99_ns > SLOW_BY_NS && 2 * ns > 3 * normal.p99_high_ns
-    };
     let stuck = p99_ns.is_none() && syncs.wall_ns() as f64 > STUCK_SHARE * slot.span_ms as f64 * 1e6;
     let counts = is_much(added_ns(slot, user, normal), slot.span_ms);
     if normal.intervals < KNOWN_FROM {
         return State::Usual;
     }
-    if counts && (p99_ns.is_some_and(over) || stuck) {
+    if counts && (p99_ns.is_some_and(|ns| is_over(ns, normal)) || stuck) {
         return State::Slow;
     }
     let normally = normal.per_s * slot.span_ms as f64 / 1e3;
     let is_few = normally >= FEW_FROM && (syncs.count() as f64) < FEW_SHARE * normally;
     if is_few { State::Few } else { State::Usual }
+}
+
+/// Whether so long is far over a normal 99th percentile.
+fn is_over(ns: i64, normal: &NormalUser) -> bool {
+    ns > SLOW_TIMES * normal.p99_ns && ns - normal.p99_ns > SLOW_BY_NS && 2 * ns > 3 * normal.p99_high_ns
+}
+
+/// Trouble lasts until its open syncs have returned. In the interval in which they do, others may be as fast as usual again, and as many.
+fn outlast(inside: &[(i64, &Slot)], states: &mut [State], user: &User, normal: &NormalUser) {
+    for (at, pair) in inside.windows(2).enumerate() {
+        let open_ns = STUCK_SHARE * pair[0].1.span_ms as f64 * 1e6;
+        let longest_ns = pair[1].1.users.get(user).and_then(|syncs| syncs.latency.keys().next_back());
+        let was_open = longest_ns.is_some_and(|ns| *ns as f64 > open_ns && is_over(*ns, normal));
+        if states[at] == State::Slow && was_open {
+            states[at + 1] = State::Slow;
+        }
+    }
 }
 
 /// Time that syncs took beyond what so many of them normally do.
@@ -345,7 +361,8 @@ fn runs(slots: &[(i64, &Slot)], states: &[State], wanted: State) -> Vec<std::ops
 
 fn of_user(inside: &[(i64, &Slot)], normals: &Normals, user: &User) -> Vec<Trouble> {
     let Some(normal) = normals.users.get(user) else { return Vec::new() };
-    let states: Vec<State> = inside.iter().map(|(_, slot)| state(slot, user, normal)).collect();
+    let mut states: Vec<State> = inside.iter().map(|(_, slot)| state(slot, user, normal)).collect();
+    outlast(inside, &mut states, user, normal);
     let mut troubles = Vec::new();
     for wanted in [State::Slow, State::Few] {
         for run in runs(inside, &states, wanted) {
@@ -405,6 +422,7 @@ fn seen(slots: &[(i64, &Slot)], user: &User, normal: &NormalUser) -> Seen {
         normal_p50_ns: normal.p50_ns,
         p99_ns: quantile(&all, 0.99),
         normal_p99_ns: normal.p99_ns,
+        max_ns: all.keys().next_back().copied(),
         wall_ns,
     }
 }

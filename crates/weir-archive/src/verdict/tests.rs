@@ -274,6 +274,35 @@ fn syncs_that_never_return_are_trouble_too() {
     assert_eq!(trouble.syncs.unwrap().p99_ns, None);
 }
 
+/// Four threads commit all the time and stand still for 24 s. In the interval in which their syncs return, few of many are slow, or
+/// all of the time goes to syncs as it normally does.
+#[test]
+fn trouble_lasts_until_its_open_syncs_have_returned() {
+    let behind = [((dd(), "writeback".to_string()), (39_000 * MS, 1))];
+    for (fast, each_ms, p99_ms) in [(20_000, 1, 1), (200, 1, 24_000)] {
+        let mut series = night(0..0, |_| {});
+        for slot in series.slots.values_mut() {
+            syncs(slot, 40_000, MS, &[("own_data", "device", MS)]);
+        }
+        for (nth, slot) in series.slots.values_mut().enumerate().skip(60).take(3) {
+            let returned =
+                if nth == 62 { [(each_ms * MS, fast), (24_000 * MS, 4)].into() } else { [].into() };
+            let waits = [(("own_data".to_string(), "others".to_string()), 39_900 * MS)].into();
+            let behind = behind.clone().into();
+            slot.users.insert(db(), UserSlot { latency: returned, waits, behind });
+        }
+        // Whenever it is asked.
+        for until_ms in [63 * SPAN_MS, 64 * SPAN_MS, END_MS] {
+            let troubles = judge(&series, 0, until_ms).troubles;
+            let [trouble] = &troubles[..] else { panic!("{troubles:#?}") };
+            assert_eq!((trouble.begin_ms, trouble.end_ms), (600_000, 630_000));
+            assert!(matches!(trouble.cause, Cause::Flood { .. }), "{trouble:?}");
+            let seen = trouble.syncs.as_ref().unwrap();
+            assert_eq!((seen.p99_ns, seen.max_ns), (Some(p99_ms * MS), Some(24_000 * MS)));
+        }
+    }
+}
+
 #[test]
 fn throttling_and_a_late_device_are_told_apart() {
     let throttled = |slot: &mut Slot| syncs(slot, 100, 90 * MS, &[("own_data", "held", 89 * MS)]);

@@ -115,7 +115,7 @@ pub(super) fn evidence(cause: &Cause) -> String {
         Cause::Flood { culprit, way, all_others, bytes_per_s, .. } => {
             let moved = match bytes_per_s {
                 0 => "what it moved itself was not seen".to_string(),
-                rate => format!("it moved {}", rate_words(*rate)),
+                rate => format!("it moved {} on average", rate_words(*rate)),
             };
             let way = way.replace('_', " ");
             format!(
@@ -159,8 +159,9 @@ pub(super) fn evidence(cause: &Cause) -> String {
 
 pub(super) fn of_syncs(seen: &Seen) -> String {
     let p99 = seen.p99_ns.map_or("none returned".to_string(), |ns| format!("p99 {}", time_of(ns)));
+    let longest = seen.max_ns.map_or(String::new(), |ns| format!("; the longest took {}", time_of(ns)));
     format!(
-        "{}/s, normally {}/s; {p99}, normally {}.",
+        "{}/s, normally {}/s; {p99}, normally {}{longest}.",
         per_second(seen.per_s),
         per_second(seen.normal_per_s),
         time_of(seen.normal_p99_ns)
@@ -171,7 +172,7 @@ pub(super) fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String
     match change {
         Change::Load { user, bytes_per_s, normal_bytes_per_s } => {
             let (now, before) = (rate_words(*bytes_per_s), rate_words(*normal_bytes_per_s));
-            format!("{user} began to move {now}, normally {before}.")
+            format!("{user} began: it moved {now} in the first interval, normally {before}.")
         }
         Change::Event(event) => format!("{}: {}", time(event.ts_ms), of_event(event)),
     }
@@ -271,18 +272,27 @@ mod tests {
     use super::*;
 
     fn trouble(cause: Cause) -> Trouble {
-        let syncs = Seen { per_s: 5.0, normal_per_s: 100.0, p99_ns: Some(200_000_000), ..Seen::default() };
+        let syncs = Seen {
+            per_s: 5.0,
+            normal_per_s: 100.0,
+            p99_ns: Some(200_000_000),
+            max_ns: Some(14_000_000_000),
+            ..Seen::default()
+        };
         Trouble {
             begin_ms: 1000,
             end_ms: 61_000,
             user: Some(User::of("mariadbd", "mariadb.service")),
             syncs: Some(syncs),
             cause,
-            changes: vec![Change::Event(Event {
-                kind: "knob".into(),
-                detail: r#"{"knob":"vm.dirty_bytes","before":"0","after":"1"}"#.into(),
-                ..Event::default()
-            })],
+            changes: vec![
+                Change::Event(Event {
+                    kind: "knob".into(),
+                    detail: r#"{"knob":"vm.dirty_bytes","before":"0","after":"1"}"#.into(),
+                    ..Event::default()
+                }),
+                Change::Load { user: User::named("cp"), bytes_per_s: 447_000_000, normal_bytes_per_s: 0 },
+            ],
         }
     }
 
@@ -298,7 +308,7 @@ mod tests {
                     all_others: 0.7,
                     bytes_per_s: 90_000_000,
                 },
-                ["63 %", "dd (backup.service)"],
+                ["63 %", "it moved 90.0 MB/s on average"],
             ),
             (
                 Cause::SlowDevice {
@@ -353,6 +363,8 @@ mod tests {
             for word in words.iter().chain(&[
                 "One thing",
                 "vm.dirty_bytes went from 0 to 1",
+                "p99 200 ms, normally 0 s; the longest took 14.0 s.",
+                "cp began: it moved 447 MB/s in the first interval, normally 0 MB/s.",
                 "not seen a file",
                 "sda completed nothing for 3.00 s",
                 "snapshots/a.json (slow sync)",
