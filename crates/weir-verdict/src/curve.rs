@@ -70,12 +70,42 @@ fn p99_depth(points: &[CurvePoint]) -> Option<u32> {
     points.iter().take_while(|p| p.p99_ns.is_some_and(|p99| p99 <= base * P99_GROWTH)).last().map(|p| p.depth)
 }
 
-/// Whether the last step up in depth (by at least half again) no longer brought [`FLAT_GAIN`].
+/// Whether the largest depth no longer brought [`FLAT_GAIN`] over the best before it (by at least half again): one depth may have had a
+/// bad moment.
 pub fn is_flat(points: &[CurvePoint]) -> bool {
-    match points {
-        [.., before, last] => {
-            last.depth * 2 >= before.depth * 3 && last.iops.mean < before.iops.mean * FLAT_GAIN
+    let Some((last, before)) = points.split_last() else { return false };
+    let best = before.iter().max_by(|a, b| a.iops.mean.total_cmp(&b.iops.mean));
+    best.is_some_and(|best| last.depth * 2 >= best.depth * 3 && last.iops.mean < best.iops.mean * FLAT_GAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Estimate;
+
+    #[test]
+    fn a_curve_is_flat_where_the_largest_depth_is_no_better_than_the_best_before() {
+        let point = |(depth, iops): &(u32, f64)| CurvePoint {
+            depth: *depth,
+            measurement: String::new(),
+            n: 1000,
+            iops: Estimate { mean: *iops, ..Estimate::default() },
+            mean_ns: 1e6,
+            p50_ns: None,
+            p99_ns: None,
+        };
+        let cases: [(&[(u32, f64)], bool); 7] = [
+            (&[(1, 1633.0), (8, 1344.0), (32, 1544.0)], true),
+            (&[(1, 1000.0), (8, 1500.0), (32, 1510.0)], true),
+            (&[(1, 1000.0), (8, 900.0), (32, 1200.0)], false),
+            (&[(1, 1000.0), (8, 4000.0), (32, 8000.0)], false),
+            // Hardly deeper.
+            (&[(8, 8000.0), (10, 8100.0)], false),
+            (&[(8, 8000.0)], false),
+            (&[], false),
+        ];
+        for (rates, expected) in cases {
+            assert_eq!(is_flat(&rates.iter().map(point).collect::<Vec<_>>()), expected, "{rates:?}");
         }
-        _ => false,
     }
 }

@@ -306,7 +306,7 @@ pub struct Curve {
     pub knee_depth: u32,
     /// Largest depth whose p99 is at most three times that of the smallest depth; absent without enough samples.
     pub p99_depth: Option<u32>,
-    /// Whether the curve was seen to flatten (the last doubling of depth brought less than 10 %).
+    /// Whether the curve was seen to flatten (the largest depth brought less than 10 % over the best before).
     pub saturated: bool,
     /// Why deeper queues were not measured, if so.
     pub stopped: Option<String>,
