@@ -9,7 +9,7 @@ use weir_cli::signals::stop_on_signals;
 use weir_core::target::Layer;
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
-use weir_top::{About, Look, Model, Samples};
+use weir_top::{About, Look, Model, Sample, Samples};
 
 use crate::cli::top::{Args, Choice, Size};
 use crate::devices::named;
@@ -88,9 +88,26 @@ fn once_recorded(args: &Args, at_ms: i64, recorded: &mut Recorded) -> anyhow::Re
     if !model.begin_at(at_ms, recorded) {
         return Err(nothing_recorded(args));
     }
+    let now = Zoned::now();
+    if let Some(remark) = model.history.shown().and_then(|shown| other_time(at_ms, shown, &now)) {
+        say!("weir: {remark}");
+    }
     let Size(columns, rows) = args.size.or_else(of_terminal).unwrap_or(SIZE);
     print_exact(&weir_top::text(&model, columns, rows))?;
     Ok(Outcome::Done)
+}
+
+/// What is to be said where the interval that is shown is not of the time that was asked for. Half of one between two is no gap.
+fn other_time(at_ms: i64, shown: &Sample, now: &Zoned) -> Option<String> {
+    let (begin_ms, end_ms) = (shown.begin_ms(), shown.at_ms);
+    let usual_ms = (end_ms - begin_ms) / 2;
+    let which = match at_ms {
+        _ if at_ms < begin_ms - usual_ms => "first after it",
+        _ if at_ms > end_ms + usual_ms => "last before it",
+        _ => return None,
+    };
+    let [at, begin] = [at_ms, begin_ms].map(|ms| archive::wall_clock(ms, now).unwrap_or("?".to_string()));
+    Some(format!("nothing was recorded at {at}: the frame is of {begin} to {}, the {which}", shown.clock))
 }
 
 fn nothing_recorded(args: &Args) -> anyhow::Error {
@@ -135,4 +152,50 @@ fn once(args: &Args, machine: &mut Machine<'_>, model: &mut Model, stop: &Stop) 
 fn of_terminal() -> Option<Size> {
     let (columns, rows) = terminal::shown_size()?;
     Some(Size(columns.try_into().ok()?, rows.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use weir_blocktrace::{Cost, Frame};
+    use weir_core::target::MemoryLoad;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_of_another_time_than_asked_for_says_so() {
+        const BEGIN_MS: i64 = 1_764_040_200_000;
+        let frame = Frame {
+            at_ns: 0,
+            length_ns: 10_000_000_000,
+            devices: Vec::new(),
+            memory: MemoryLoad::default(),
+            lost: BTreeMap::new(),
+            cost: Cost::default(),
+        };
+        let shown = Sample {
+            clock: "03:10:10".to_string(),
+            at_ms: BEGIN_MS + 10_000,
+            is_recorded: true,
+            frame,
+            pressure: BTreeMap::new(),
+            processes: Vec::new(),
+            syncs: None,
+            slow: Vec::new(),
+        };
+        let now = jiff::Timestamp::from_millisecond(BEGIN_MS).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
+        for (after_ms, expected) in [
+            (0, None),
+            (10_000, None),
+            (-4_000, None),
+            (14_000, None),
+            (-600_000, Some("03:00:00: the frame is of 03:10:00 to 03:10:10, the first after it")),
+            (600_000, Some("03:20:00: the frame is of 03:10:00 to 03:10:10, the last before it")),
+        ] {
+            let said = other_time(BEGIN_MS + after_ms, &shown, &now);
+            let expected = expected.map(|rest| format!("nothing was recorded at {rest}"));
+            assert_eq!(said, expected, "after {after_ms} ms");
+        }
+    }
 }
