@@ -117,9 +117,9 @@ pub struct Inputs {
     pub of_cgroup: bool,
     /// Whether bulk writers write.
     pub bulk_active: bool,
-    /// Where the target cannot be held: the 99th percentile that can.
+    /// Where the target cannot be held: the 99th percentile beside `achievable_kept`.
     pub achievable_p99_ns: Option<u64>,
-    /// Where the target cannot be held: the share that can.
+    /// Where the target cannot be held: the largest share that is known to be kept.
     pub achievable_kept: Option<f64>,
 }
 

@@ -285,11 +285,11 @@ impl Ladder {
         self.now.rungs.get(&rung).filter(|found| found.is_believed(now_ns)).map(|found| found.outcome)
     }
 
-    /// What was found where the limit was best.
-    pub fn best(&self) -> Option<Outcome> {
-        let found =
-            self.now.home.and_then(|home| self.now.rungs.get(&home)).filter(|found| found.until_ns > 0);
-        found.map(|found| found.outcome)
+    /// Of what is believed, the outcome of which syncs kept most. A rung above the best one that was found to keep more did so by chance.
+    pub fn most_kept(&self, now_ns: u64) -> Option<Outcome> {
+        let rungs = self.now.rungs.range(..=self.now.home?);
+        let believed = rungs.filter(|(_, found)| found.is_believed(now_ns)).map(|(_, found)| found.outcome);
+        believed.max_by(|a, b| a.kept.total_cmp(&b.kept))
     }
 
     /// Takes in what was measured at a rung, and what the device delivered at the end of that time. Where the device is
@@ -560,6 +560,20 @@ mod tests {
             let known = |rung: &Rung| ladder.known(*rung, 2 * SECOND).is_some();
             assert_eq!((8..=10).filter(known).collect::<Vec<_>>(), believed, "{rung} {kept} {share}");
         }
+    }
+
+    #[test]
+    fn what_syncs_kept_most_is_found_below_the_best_rung_too() {
+        let kept = |rungs: &[Measured], at: Rung| {
+            let mut ladder = found(rungs);
+            ladder.next(at, &standing(true));
+            ladder.most_kept(2 * SECOND).map(|outcome| outcome.kept)
+        };
+        // Bulk writers get so much more at the best one.
+        assert_eq!(kept(&[(8, 0.62, 0.2), (10, 0.55, 1.0)], 10), Some(0.62));
+        // A device that delivers all it can higher up, too: syncs kept more there by chance.
+        assert_eq!(kept(&[(8, 0.19, 1.0), (5, 0.17, 1.0)], 5), Some(0.17));
+        assert_eq!(found(&[(8, 0.5, 0.5)]).most_kept(2 * SECOND), None, "nothing was chosen");
     }
 
     #[test]

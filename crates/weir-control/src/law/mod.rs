@@ -349,7 +349,13 @@ impl Guard {
         let last = sample.at_ns.saturating_sub(SECOND_NS);
         let view = self.window.tail_since(if self.settled_ns < last { self.settled_ns } else { last });
         let verdict = judge::judge(&view, &self.reference, &self.parameters);
-        let best = self.ladders.current().filter(|_| branch == Branch::Infeasible).and_then(|l| l.best());
+        let ladder = self.ladders.current().filter(|_| branch == Branch::Infeasible);
+        let best = ladder.and_then(|ladder| ladder.most_kept(sample.at_ns));
+        // What syncs keep now can be kept, too.
+        let best = best.map(|outcome| match verdict.kept {
+            Some(kept) if kept > outcome.kept => (kept.min(1.0), verdict.p99_ns),
+            _ => (outcome.kept, outcome.p99_ns),
+        });
         Inputs {
             syncs: view.count,
             syncs_per_second: view.per_second,
@@ -365,8 +371,8 @@ impl Guard {
             limit_bytes: sample.limits.now_bytes,
             of_cgroup: self.of_cgroup,
             bulk_active: self.presence.bulk_active(sample.at_ns, &self.parameters),
-            achievable_p99_ns: best.and_then(|outcome| outcome.p99_ns),
-            achievable_kept: best.map(|outcome| outcome.kept),
+            achievable_p99_ns: best.and_then(|(_, p99_ns)| p99_ns),
+            achievable_kept: best.map(|(kept, _)| kept),
         }
     }
 }

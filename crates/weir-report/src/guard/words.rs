@@ -203,8 +203,13 @@ fn because(decision: &Decision) -> String {
         }
         Branch::Checkpoint => "the bulk writer is the protected database itself".to_string(),
         Branch::Infeasible => {
-            let best_p99 = inputs.achievable_p99_ns.map(|ns| format!("p99 {}", Nanos(ns)));
-            let best_kept = inputs.achievable_kept.map(|kept| format!("{} of the rate", share_kept(kept)));
+            // No better than what was just said: an average of the same rung, or noise.
+            let is_better = |best: &f64| {
+                inputs.kept.is_none_or(|now| *best > now && share_kept(*best) != share_kept(now))
+            };
+            let best = inputs.achievable_kept.filter(is_better);
+            let best_p99 = best.and(inputs.achievable_p99_ns).map(|ns| format!("p99 {}", Nanos(ns)));
+            let best_kept = best.map(|kept| format!("{} of the rate", share_kept(kept)));
             format!(
                 "no limit holds the target{} at {}{}",
                 after(": ", p99.into_iter().chain(kept)),
@@ -251,6 +256,21 @@ mod tests {
     use weir_control::{Inputs, Mood};
 
     use super::*;
+
+    #[test]
+    fn the_best_that_was_found_is_better_than_the_present() {
+        for (kept, best, expected) in [
+            (Some(0.64), Some(0.86), "64 % of the rate kept at 8.26 MB; best found: 86 % of the rate"),
+            (Some(0.88), Some(0.78), "88 % of the rate kept at 8.26 MB"),
+            (Some(0.881), Some(0.884), "88 % of the rate kept at 8.26 MB"),
+            (Some(0.88), None, "88 % of the rate kept at 8.26 MB"),
+        ] {
+            let inputs = Inputs { kept, achievable_kept: best, limit_bytes: 8_260_000, ..Inputs::default() };
+            let (action, branch, mood) = (Action::Keep, Branch::Infeasible, Mood::Holding);
+            let said = because(&Decision { at_ns: 0, action, branch, inputs, mood });
+            assert_eq!(said, format!("no limit holds the target: {expected}"));
+        }
+    }
 
     #[test]
     fn the_limit_of_a_cgroup_is_a_rate() {
