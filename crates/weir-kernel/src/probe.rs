@@ -29,6 +29,8 @@ const TRACEPOINTS: [&str; 10] = [
 /// (capabilities(7)).
 const CAPABILITIES: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
 const CAP_SYS_ADMIN: u32 = 21;
+/// With it the kernel shows where its functions are (kallsyms_show_value, kernel/ksyms_common.c); CAP_SYS_ADMIN is not asked.
+const CAP_SYSLOG: (u32, &str) = (34, "CAP_SYSLOG");
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// What the kernel offers to live sessions, and what this user may use of it.
@@ -66,7 +68,7 @@ pub fn report() -> Report {
         attach: attached.as_ref().ok().copied(),
         brackets: attached.is_ok().then(|| Brackets::here().name()),
         refusal: attached.err().map(|refused| format!("{refused:#}")),
-        lacking: lacking(),
+        lacking: lacking(false),
         tracepoints,
         missing_tracepoints,
         tracefs: tracefs(),
@@ -97,28 +99,33 @@ fn tracepoints() -> (Vec<String>, Vec<String>) {
     names.partition(|name| types.type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some())
 }
 
-/// Capabilities that this process lacks to run programs.
-fn lacking() -> Vec<String> {
+/// Capabilities that this process lacks to run programs and, where these are wanted, to read addresses of the kernel's functions.
+fn lacking(addresses: bool) -> Vec<String> {
     let status = weir_fs::read_lossily("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    lacking_of(effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
+    let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    lacking_of(effective, addresses)
 }
 
-fn lacking_of(effective: u64) -> Vec<String> {
+fn lacking_of(effective: u64, addresses: bool) -> Vec<String> {
     let has = |capability: u32| effective & (1 << capability) != 0;
-    if has(CAP_SYS_ADMIN) {
-        return Vec::new();
-    }
-    CAPABILITIES
-        .iter()
-        .filter(|(capability, _)| !has(*capability))
-        .map(|(_, name)| name.to_string())
-        .collect()
+    let of_programs = CAPABILITIES.into_iter().filter(|_| !has(CAP_SYS_ADMIN));
+    let all = of_programs.chain(addresses.then_some(CAP_SYSLOG));
+    all.filter(|(capability, _)| !has(*capability)).map(|(_, name)| name.to_string()).collect()
 }
 
 /// The error to say at once where `what` cannot work, instead of what libbpf makes of it.
 pub(crate) fn denial(what: &'static str) -> Option<Error> {
-    let lacking = lacking();
+    denied(what, false)
+}
+
+/// The same of what needs addresses of the kernel's functions, which the kernel keeps from this process.
+pub(crate) fn denial_without_addresses(what: &'static str) -> Option<Error> {
+    denied(what, true)
+}
+
+fn denied(what: &'static str, addresses: bool) -> Option<Error> {
+    let lacking = lacking(addresses);
     if !lacking.is_empty() {
         return Some(Error::Denied { what, lacking });
     }
@@ -157,11 +164,16 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let lacks = |effective, names: &[&str]| assert_eq!(lacking_of(effective), names, "{effective:x}");
-        lacks(0, &["CAP_PERFMON", "CAP_BPF"]);
-        lacks(1 << 39, &["CAP_PERFMON"]);
-        lacks(1 << 38 | 1 << 39, &[]);
-        lacks(1 << 21, &[]);
+        for (effective, of_programs, with_addresses) in [
+            (0, &["CAP_PERFMON", "CAP_BPF"][..], &["CAP_PERFMON", "CAP_BPF", "CAP_SYSLOG"][..]),
+            (1 << 39, &["CAP_PERFMON"], &["CAP_PERFMON", "CAP_SYSLOG"]),
+            (1 << 38 | 1 << 39, &[], &["CAP_SYSLOG"]),
+            (1 << 38 | 1 << 39 | 1 << 34, &[], &[]),
+            (1 << 21, &[], &["CAP_SYSLOG"]),
+        ] {
+            assert_eq!(lacking_of(effective, false), of_programs, "{effective:x}");
+            assert_eq!(lacking_of(effective, true), with_addresses, "{effective:x}");
+        }
         assert_eq!(lockdown_of("[none] integrity confidentiality\n"), None);
         assert_eq!(lockdown_of("none integrity [confidentiality]\n").as_deref(), Some("confidentiality"));
     }

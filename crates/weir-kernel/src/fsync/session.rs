@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -20,8 +21,8 @@ use super::options::Options;
 use super::ring_entry::{self, RawSync, RawWait, RingEntry, StackTaken};
 use super::skims::{Since, Skims};
 use super::symbols::Symbols;
-use crate::Error;
 use crate::brackets::Brackets;
+use crate::{Error, probe};
 
 /// After so many stacks those before are forgotten: a sync that ends tells of its waits at once.
 const STACKS_MAX: usize = 1 << 14;
@@ -95,9 +96,15 @@ impl<'a> FsyncSession<'a> {
     /// # Errors
     /// What is missing: privilege, kernel support, or what the kernel refused.
     pub fn start(storage: &'a mut Storage, options: &Options) -> Result<FsyncSession<'a>, Error> {
-        let symbols = Symbols::read().map_err(|source| Error::System {
-            what: "the kernel's symbols (/proc/kallsyms; needs CAP_SYSLOG, and kernel.kptr_restrict below 2)"
-                .to_string(),
+        const WHAT: &str = "following syncs by BPF";
+        let symbols = Symbols::read();
+        let is_hidden = symbols.as_ref().is_err_and(|why| why.kind() == io::ErrorKind::PermissionDenied);
+        let denial = if is_hidden { probe::denial_without_addresses(WHAT) } else { probe::denial(WHAT) };
+        if let Some(denial) = denial {
+            return Err(denial);
+        }
+        let symbols = symbols.map_err(|source| Error::System {
+            what: "the kernel's symbols (/proc/kallsyms; needs kernel.kptr_restrict below 2)".to_string(),
             source,
         })?;
         let fitted = Fitted::find(options)?;

@@ -225,8 +225,8 @@ fn nanos(duration: Duration) -> u64 {
 /// What the machine lacks, in words.
 fn explain(error: Error) -> anyhow::Error {
     let probed = weir_kernel::probe::report();
-    let hint = if !probed.lacking.is_empty() {
-        format!("missing: {}; run it as root", probed.lacking.join(", "))
+    let hint = if matches!(error, Error::Denied { .. }) {
+        "run it as root".to_string()
     } else if let Some(mode) = &probed.lockdown {
         format!("the kernel is locked down ({mode}), which forbids programs that read its memory")
     } else {
