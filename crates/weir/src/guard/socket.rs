@@ -16,12 +16,29 @@ const NAME: &str = "guard.sock";
 /// How long a client waits for a state. A guard makes one a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The folder of what exists while a guard runs: `$WEIR_RUN`, else `/run/weir`.
+/// Where root's guard listens.
+const OF_ROOT: &str = "/run/weir";
+
+/// The folder of what exists while a guard of this account runs: `$WEIR_RUN`; else root's is `/run/weir`, and another account's
+/// `$XDG_RUNTIME_DIR/weir` or `/tmp/weir-UID`.
 pub fn run_folder() -> PathBuf {
-    match std::env::var_os("WEIR_RUN") {
-        Some(folder) if !folder.is_empty() => PathBuf::from(folder),
-        _ => PathBuf::from("/run/weir"),
-    }
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder_of(rustix::process::geteuid().as_raw(), variable)
+}
+
+fn folder_of(uid: u32, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
+    let of_account = || match variable("XDG_RUNTIME_DIR") {
+        _ if uid == 0 => PathBuf::from(OF_ROOT),
+        Some(folder) => folder.join("weir"),
+        None => PathBuf::from(format!("/tmp/weir-{uid}")),
+    };
+    variable("WEIR_RUN").unwrap_or_else(of_account)
+}
+
+/// The folder of the guard that is asked: the account's own where one answers, else root's.
+fn asked_folder() -> PathBuf {
+    let is_named = std::env::var_os("WEIR_RUN").is_some_and(|folder| !folder.is_empty());
+    if is_named || is_there() { run_folder() } else { PathBuf::from(OF_ROOT) }
 }
 
 /// Where a guard listens.
@@ -40,7 +57,7 @@ pub fn is_there() -> bool {
 /// When no guard runs, may not be asked by this user, or does not answer in time.
 pub fn ask() -> anyhow::Result<State> {
     let mut client = Client::connect("state")?;
-    client.next()?.ok_or_else(|| lacking(&path(), "it ended without an answer"))
+    client.next()?.ok_or_else(|| lacking(&client.path, "it ended without an answer"))
 }
 
 /// A connection on which a running guard tells its state once a second.
@@ -52,19 +69,23 @@ pub fn stream() -> anyhow::Result<Client> {
 }
 
 /// A connection to a running guard.
-pub struct Client(BufReader<UnixStream>);
+pub struct Client {
+    path: PathBuf,
+    stream: BufReader<UnixStream>,
+}
 
 impl Client {
     fn connect(wish: &str) -> anyhow::Result<Client> {
-        let path = path();
+        let folder = asked_folder();
+        let path = folder.join(NAME);
         let connected = || -> io::Result<UnixStream> {
-            let mut stream = connect(&run_folder(), NAME)?;
+            let mut stream = connect(&folder, NAME)?;
             stream.set_write_timeout(Some(PATIENCE))?;
             stream.write_all(format!("{wish}\n").as_bytes())?;
             Ok(stream)
         };
         let stream = connected().map_err(|error| no_guard(&path, &error))?;
-        Ok(Client(BufReader::new(stream)))
+        Ok(Client { path, stream: BufReader::new(stream) })
     }
 
     /// The next state; `None` when the guard has ended.
@@ -72,13 +93,14 @@ impl Client {
     /// # Errors
     /// When the guard does not answer in time, or with something else.
     pub fn next(&mut self) -> anyhow::Result<Option<State>> {
-        let line = line(&mut self.0, PATIENCE).map_err(|error| lacking(&path(), &error.to_string()))?;
+        let line = line(&mut self.stream, PATIENCE);
+        let line = line.map_err(|error| lacking(&self.path, &error.to_string()))?;
         if line.is_empty() {
             return Ok(None);
         }
         weir_core::json::parse(&line).map(Some).map_err(|error| {
             let why = format!("its answer cannot be understood: {error}");
-            lacking(&path(), &why)
+            lacking(&self.path, &why)
         })
     }
 }
@@ -98,4 +120,27 @@ fn is_distrust(error: &io::Error) -> bool {
 
 fn lacking(path: &Path, why: &str) -> anyhow::Error {
     Lacking { what: format!("the guard on {} does not answer: {why}", path.display()), hint: None }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_account_s_guard_has_a_folder_that_the_account_can_make() {
+        let (run, xdg) = (("WEIR_RUN", "/w"), ("XDG_RUNTIME_DIR", "/run/user/7"));
+        for (uid, variables, expected) in [
+            (0, &[][..], "/run/weir"),
+            (0, &[xdg], "/run/weir"),
+            (0, &[run, xdg], "/w"),
+            (7, &[run, xdg], "/w"),
+            (7, &[xdg], "/run/user/7/weir"),
+            (7, &[], "/tmp/weir-7"),
+        ] {
+            let variable = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value))
+            };
+            assert_eq!(folder_of(uid, variable), Path::new(expected), "{uid} {variables:?}");
+        }
+    }
 }

@@ -40,9 +40,7 @@ impl Guarded {
         let reads = move || {
             let mut known = Known::default();
             loop {
-                if socket::path().exists() {
-                    known.read(&sender);
-                }
+                known.read(&sender);
                 thread::sleep(LOOK_EVERY);
             }
         };

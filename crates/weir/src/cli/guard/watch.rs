@@ -6,7 +6,7 @@ use weir_core::units::Nanos;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 On a terminal a screen that q ends; else plain lines. The guard is asked over its socket: $WEIR_RUN/guard.sock, or \
-/run/weir/guard.sock.
+/run/weir/guard.sock; without root first that of the user's own, in $XDG_RUNTIME_DIR/weir or /tmp/weir-UID.
 
 Examples:
   weir guard watch
