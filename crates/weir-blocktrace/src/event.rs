@@ -151,6 +151,8 @@ pub enum Item {
     Process {
         /// Thread.
         pid: u32,
+        /// Its process; 0 where that is not known.
+        process: u32,
         /// Its name when it was seen.
         name: String,
     },

@@ -240,7 +240,7 @@ impl Sink for Collector {
     /// Takes names of threads and the wall clock. Events and losses are not counted here: the matcher hands them on.
     fn item(&mut self, item: &Item) {
         match item {
-            Item::Process { pid, name } => self.name_thread(*pid, name),
+            Item::Process { pid, name, .. } => self.name_thread(*pid, name),
             Item::WallClock { time_ns, wall_ns } => {
                 let clock = WallClock { time_ns: *time_ns, wall_ns: *wall_ns };
                 self.totals.wall_clock.get_or_insert(clock);

@@ -236,7 +236,7 @@ impl Blktrace {
         match header.act & !CGROUP {
             NOTIFY_PROCESS => {
                 let name = until_nul(&text[..text.len().min(NAME_BYTES_MAX)]);
-                Some(Item::Process { pid: header.pid, name })
+                Some(Item::Process { pid: header.pid, process: 0, name })
             }
             NOTIFY_WALL_CLOCK => {
                 let seconds = u64::from(u32_of::<BIG>(text.first_chunk::<8>()?, 0));

@@ -89,7 +89,7 @@ fn recording(layout: Layout) -> (Vec<u8>, Vec<Item>) {
     .concat();
     let time_ns = 1 << 40;
     let items = vec![
-        Item::Process { pid: 4_000_001, name: "mysqld".to_string() },
+        Item::Process { pid: 4_000_001, process: 0, name: "mysqld".to_string() },
         Item::WallClock { time_ns: 2, wall_ns: 1_700_000_000_000_000_005 },
         Item::Event(Event {
             time_ns,
@@ -248,7 +248,7 @@ fn a_name_is_no_longer_than_any_thread_s() {
         let mut batch = Batch::default();
         decoder.decode(&bytes, &mut batch).unwrap();
         let items: Vec<Item> = batch.items().collect();
-        let [Item::Process { pid: 7, name }] = &items[..] else { panic!("{items:?}") };
+        let [Item::Process { pid: 7, name, .. }] = &items[..] else { panic!("{items:?}") };
         assert!((60..=64).contains(&name.len()) && name.chars().all(|c| c == '\u{e9}'), "{name}");
     }
 }

@@ -56,7 +56,7 @@ impl BlktraceWriter {
     /// Appends what is no event: a thread's name, or the wall clock. They are on the CPU and at the time of `at`.
     pub fn item(&mut self, item: &Item, at: &Event, out: &mut Vec<u8>) {
         match item {
-            Item::Process { pid, name } => {
+            Item::Process { pid, name, .. } => {
                 let mut payload = [0; 16];
                 // The last byte ends the text.
                 for (place, byte) in payload[..15].iter_mut().zip(name.bytes()) {

@@ -446,7 +446,8 @@ impl Records<'_> {
         let as_written = |word: u64| if self.swapped { word.swap_bytes() } else { word }.to_ne_bytes();
         let mut name = [as_written(words[2]), as_written(words[3])].concat();
         name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
-        out.item(Item::Process { pid, name: String::from_utf8_lossy(&name).into_owned() });
+        let (process, name) = ((words[4] >> 32) as u32, String::from_utf8_lossy(&name).into_owned());
+        out.item(Item::Process { pid, process, name });
     }
 
     fn event(&mut self, kind: Kind, words: &[u64], cpu: u32, out: &mut impl Out) {

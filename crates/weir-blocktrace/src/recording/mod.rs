@@ -82,7 +82,8 @@ pub enum Kind {
     Unplug = 14,
     /// UT. Extra: thread. Sector word: requests.
     UnplugTimer = 15,
-    /// Not an event: a thread's name. Words: cgroup id; 16 bytes of name in two words; thread.
+    /// Not an event: a thread's name. Words: cgroup id; 16 bytes of name in two words; `process << 32 | thread`, the process 0
+    /// where it is not known.
     Process = 16,
 }
 

@@ -228,13 +228,13 @@ fn more_than_is_kept_between_rounds_loses_no_event() {
 fn an_issue_tells_its_own_g_and_a_process_its_cgroup() {
     let name = *b"mysqld\0\0garbage!";
     let half = |at: usize| u64::from_ne_bytes(name[at..at + 8].try_into().unwrap());
-    let mut all = vec![(Kind::Process as u64) << TIME_BITS | 1, 42, half(0), half(8), 77];
+    let mut all = vec![(Kind::Process as u64) << TIME_BITS | 1, 42, half(0), half(8), 70 << 32 | 77];
     all.extend(words(&[Event { pid: 77, ..event(Act::Queue, 2, 0) }]));
     let at = all.len();
     all.extend(words(&[Event { other: 9, ..event(Act::Issue, 1000, 0) }]));
     all[at + 4] |= 600 << 32;
     let items = read(&recording(&[events_block(0, &all, 0), end(&End::default())]), 4096).unwrap();
-    assert_eq!(items[1], Item::Process { pid: 77, name: "mysqld".into() });
+    assert_eq!(items[1], Item::Process { pid: 77, process: 70, name: "mysqld".into() });
     let events = events(&items);
     assert_eq!((events[0].act, events[0].cgroup), (Act::Queue, 42));
     assert_eq!((events[1].act, events[1].time_ns, events[1].identity), (Act::GetRequest, BASE_NS + 400, 9));
@@ -261,7 +261,7 @@ fn the_other_byte_order_reads_the_same() {
     // Names are bytes, which have no order: as the other machine holds them, their words look turned round.
     let process = [(Kind::Process as u64) << TIME_BITS | 1, 42, name.swap_bytes(), 0, 4_000_000];
     let items = read(&of_the_other_order(0, &[&process[..], &words(&every_kind())].concat()), 4096).unwrap();
-    assert_eq!(items[1], Item::Process { pid: 4_000_000, name: "postgres".into() });
+    assert_eq!(items[1], Item::Process { pid: 4_000_000, process: 0, name: "postgres".into() });
     let with_cgroup = |event: Event| Event { cgroup: if event.pid == 0 { 0 } else { 42 }, ..event };
     assert_eq!(events(&items), every_kind().into_iter().map(with_cgroup).collect::<Vec<_>>());
 }
@@ -378,7 +378,7 @@ fn blktrace_s_records_come_back() {
     let (mut writer, mut bytes) = (BlktraceWriter::default(), Vec::new());
     let first = event(Act::Queue, 0, 0);
     let items = [
-        Item::Process { pid: 77, name: "fsync".into() },
+        Item::Process { pid: 77, process: 0, name: "fsync".into() },
         Item::WallClock { time_ns: BASE_NS, wall_ns: 7_000_000_009 },
     ];
     items.iter().for_each(|item| writer.item(item, &first, &mut bytes));

@@ -56,6 +56,10 @@ struct request___rec {
 struct request___old {
 	struct gendisk___rec *rq_disk;
 };
+struct task_struct___rec {
+	struct task_struct___rec *group_leader;
+	char comm[16];
+};
 #pragma clang attribute pop
 
 /* Set before the programs are loaded. */
@@ -179,12 +183,13 @@ static __always_inline u32 device_of_bio(struct bio *bio)
 	return number_of(((struct bio___rec *)bio)->bi_bdev->bd_disk);
 }
 
-/* Tells who a thread is, unless that was told lately on this CPU. */
-static __always_inline void name(u32 cpu, u32 thread)
+/* Tells who a thread is, this one or its process's first, unless that was told lately on this CPU. */
+static __always_inline void name(u32 cpu, u64 process, u32 thread, bool first, u64 now)
 {
 	u32 place = cpu * NAMES + thread % NAMES;
 	u64 *told = bpf_map_lookup_elem(&names, &place);
-	u64 *record, now = bpf_ktime_get_ns();
+	struct task_struct___rec *task, *leader;
+	u64 *record;
 
 	if (!told)
 		return;
@@ -195,23 +200,33 @@ static __always_inline void name(u32 cpu, u32 thread)
 		return;
 	*told = (u64)thread << 32 | (u32)(now >> 20);
 	record[1] = bpf_get_current_cgroup_id();
-	bpf_get_current_comm(record + 2, 16);
-	record[4] = thread;
+	if (first) {
+		task = (void *)bpf_get_current_task();
+		leader = BPF_CORE_READ(task, group_leader);
+		bpf_core_read(record + 2, 16, &leader->comm);
+	} else {
+		bpf_get_current_comm(record + 2, 16);
+	}
+	record[4] = process << 32 | thread;
 	commit(record, first_word(NAME, bpf_ktime_get_ns()));
 }
 
 static __always_inline int of_bio(u32 kind, struct bio *raw, u32 words, u64 sixth, u64 seventh)
 {
 	struct bio___rec *bio = (void *)raw;
-	u32 device = device_of_bio(raw), cpu, thread;
-	u64 *record, now, extra;
+	u64 both = bpf_get_current_pid_tgid(), *record, now, extra;
+	u32 device = device_of_bio(raw), cpu, process = both >> 32, thread = both;
 
 	if (!wanted(device))
 		return 0;
 	cpu = bpf_get_smp_processor_id();
-	thread = bpf_get_current_pid_tgid();
-	if (kind == Q)
-		name(cpu, thread);
+	if (kind == Q) {
+		now = bpf_ktime_get_ns();
+		/* Threads of a server have names of their own: its name is told before theirs. */
+		if (process != thread)
+			name(cpu, process, process, true, now);
+		name(cpu, process, thread, false, now);
+	}
 	record = reserve(cpu, words);
 	if (!record)
 		return 0;

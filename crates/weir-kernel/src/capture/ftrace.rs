@@ -250,7 +250,7 @@ fn name(pid: u32, cpu: usize, tracefs: &Path, out: &mut Vec<u8>) {
         lines.find(|(thread, _)| *thread == pid.to_string()).map(|(_, name)| name.to_string())
     });
     if let Some(name) = name {
-        let item = Item::Process { pid, name: name.trim_end().to_string() };
+        let item = Item::Process { pid, process: 0, name: name.trim_end().to_string() };
         BlktraceWriter::default().item(&item, &Event { cpu: cpu as u32, ..Event::default() }, out);
     }
 }

@@ -354,7 +354,7 @@ fn decoded(
                 events += u64::from(encode(event, base_ns, &mut words));
                 last = Some(*event);
             }
-            Item::Process { pid, name } => {
+            Item::Process { pid, name, .. } => {
                 encode_process(
                     *pid,
                     name,

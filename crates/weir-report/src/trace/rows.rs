@@ -282,7 +282,7 @@ impl<W: Write> Sink for Rows<W> {
 
     /// Takes the names of threads.
     fn item(&mut self, item: &Item) {
-        if let Item::Process { pid, name } = item
+        if let Item::Process { pid, name, .. } = item
             && (self.names.len() < NAMES_MAX || self.names.contains_key(pid))
         {
             self.names.insert(*pid, name.clone());

@@ -25,7 +25,7 @@ pub struct Filter {
     pub to_ns: Option<u64>,
     /// Numbers or names.
     pub devices: Vec<String>,
-    /// Thread ids or names.
+    /// Ids or names of processes or threads.
     pub processes: Vec<String>,
     /// In any of these.
     pub classes: Vec<Class>,
@@ -227,10 +227,12 @@ impl<S: Sink> Sink for Filtered<'_, S> {
     }
 
     fn item(&mut self, item: &Item) {
-        if let Item::Process { pid, name } = item
+        if let Item::Process { pid, process, name } = item
             && !self.filter.processes.is_empty()
         {
-            if self.filter.processes.iter().any(|p| p == name || p.parse() == Ok(*pid)) {
+            // A process is told of before its threads, as the first of them, whose id is its own.
+            let is_asked_for = self.filter.processes.iter().any(|p| p == name || p.parse() == Ok(*pid));
+            if is_asked_for || (process != pid && self.pids.contains(process)) {
                 self.pids.insert(*pid);
             } else {
                 // The thread runs another program now.
@@ -282,3 +284,46 @@ impl PartialEq for Held {
 }
 
 impl Eq for Held {}
+
+#[cfg(test)]
+mod tests {
+    use weir_blocktrace::Collector;
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_all_of_its_threads() {
+        let told = [
+            (100, 100, "mysqld"),
+            (101, 100, "connection"),
+            (102, 100, "ib_io_rd-1"),
+            (200, 200, "cp"),
+            // Its process is not known.
+            (300, 0, "mysqld"),
+            (301, 0, "connection"),
+        ];
+        let cases: [(&str, &[u32]); 5] = [
+            ("mysqld", &[100, 101, 102, 300]),
+            ("100", &[100, 101, 102]),
+            ("connection", &[101, 301]),
+            ("102", &[102]),
+            ("cp", &[200]),
+        ];
+        for (asked, expected) in cases {
+            let filter = Filter { processes: vec![asked.to_string()], ..Filter::default() };
+            let names = DeviceNames::default();
+            let mut filtered = Filtered::new(&filter, &names, Collector::new());
+            let mut tell = |pid, process, name: &str| {
+                filtered.item(&Item::Process { pid, process, name: name.to_string() });
+                let mut taken: Vec<u32> = filtered.pids.iter().copied().collect();
+                taken.sort_unstable();
+                taken
+            };
+            let mut taken = Vec::new();
+            for (pid, process, name) in told {
+                taken = tell(pid, process, name);
+            }
+            assert_eq!(taken, expected, "{asked}");
+        }
+    }
+}

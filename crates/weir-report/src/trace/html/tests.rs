@@ -90,7 +90,7 @@ fn recorded(n: u64, devices: u32, seen: &[Moment]) -> Analysis {
     lives.sort_by_key(|(time_ns, ..)| *time_ns);
     let mut collector = Collector::new();
     for (pid, name) in [(99, "jbd2/sda-8"), (100, "<b>mysqld</b>"), (101, "mysqld"), (102, "mysqld")] {
-        collector.item(&Item::Process { pid, name: name.to_string() });
+        collector.item(&Item::Process { pid, process: 0, name: name.to_string() });
     }
     for (time_ns, raw, piece) in lives {
         if let Some(event) = raw {

@@ -201,7 +201,7 @@ impl<W: Write> Sink for Recording<W> {
 
     fn item(&mut self, item: &Item) {
         match item {
-            Item::Process { pid, name }
+            Item::Process { pid, name, .. }
                 if self.thread_names.len() < THREADS_MAX || self.thread_names.contains_key(pid) =>
             {
                 self.thread_names.insert(*pid, name.clone());

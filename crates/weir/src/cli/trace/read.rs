@@ -59,7 +59,7 @@ pub struct FilterArgs {
     /// Of this device: 8:0, or its name; may be given again
     #[arg(long, short, value_name = "DEVICE")]
     pub device: Vec<String>,
-    /// Sent by this process: its thread id, or its name; may be given again
+    /// Sent by this process or thread: its id or name. Recordings of blktrace and ftrace name threads alone; may be given again
     #[arg(long, value_name = "PROCESS")]
     pub process: Vec<String>,
     /// Of this class: read, write, sync_write, metadata, discard, flush, passthrough; may be given again

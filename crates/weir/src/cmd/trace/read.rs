@@ -60,7 +60,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         };
         let one = trace_input::analyse(recording, &mut reader)?;
         progress.clear();
-        say_notes(&one, &recordings);
+        say_notes(&one, &recordings, &filter);
         analysed.push(one);
         if stop.requested().is_some() {
             break;
@@ -114,13 +114,18 @@ fn filter_of(args: &FilterArgs) -> anyhow::Result<Filter> {
     })
 }
 
-fn say_notes(one: &Analysed, recordings: &[Recording]) {
+fn say_notes(one: &Analysed, recordings: &[Recording], filter: &Filter) {
     let several = if recordings.len() > 1 { format!("{}: ", one.name) } else { String::new() };
     for note in &one.notes {
         say!("note: {several}{note}");
     }
     if one.analysis.events == 0 && one.interrupted.is_none() {
-        say!("note: {several}none of its events belongs to the requested I/Os");
+        let threads = if filter.processes.is_empty() {
+            ""
+        } else {
+            "; recordings of blktrace and ftrace, and older ones of weir, hold names of threads alone"
+        };
+        say!("note: {several}none of its events belongs to the requested I/Os{threads}");
     }
     if one.interrupted.is_some() {
         say!("note: {several}interrupted; the figures cover the part that was read");
