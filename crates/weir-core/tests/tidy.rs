@@ -50,7 +50,7 @@ const BINARY_EDGES: Edges = &[
     ("devices", &["failure"]),
     ("machine", &["failure", "servers"]),
     ("manual", &[]),
-    ("output", &["failure", "terminal"]),
+    ("output", &["failure"]),
     ("page", &[]),
     ("store", &["failure"]),
     ("change_journal", &["failure", "store"]),

@@ -2,20 +2,32 @@
 
 use weir_core::printable;
 
-/// Widest line.
-pub const COLUMNS: usize = 100;
+pub use crate::narrow::COLUMNS;
+use crate::narrow::columns;
+
 /// Width of the label column.
 const LABEL: usize = 9;
+/// Least room for prose; on anything narrower the terminal breaks lines itself.
+const PROSE_MIN: usize = 30;
 
-/// Appends `label   text`, wrapped at [`COLUMNS`] with the text's left edge kept.
+/// Appends `label   text`, wrapped at the width of [`crate::narrow`] with the text's left edge kept.
 pub fn labelled(out: &mut String, label: &str, text: &str) {
     labelled_at(out, label, LABEL, text);
 }
 
 /// The same with a label column of another width.
 pub fn labelled_at(out: &mut String, label: &str, edge: usize, text: &str) {
+    append(out, label, edge, wrap(text, columns().saturating_sub(edge).max(PROSE_MIN)));
+}
+
+/// Appends a command, wrapped at [`COLUMNS`] alone: what a narrower terminal breaks by itself is copied as one line.
+pub fn labelled_command(out: &mut String, label: &str, command: &str) {
+    append(out, label, LABEL, wrap(command, COLUMNS - LABEL));
+}
+
+fn append(out: &mut String, label: &str, edge: usize, lines: Vec<String>) {
     let mut label = label;
-    for line in wrap(text, COLUMNS - edge) {
+    for line in lines {
         out.push_str(format!("{label:<edge$}{line}").trim_end());
         out.push('\n');
         label = "";

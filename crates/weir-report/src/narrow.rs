@@ -1,132 +1,130 @@
-//! Reports on a terminal that is narrower than they are: prose is broken anew, tables stay whole.
+//! Reports on a terminal that is narrower than they are: prose is made for its width; tables and commands stay whole, and the
+//! terminal breaks them where it must.
+//!
+//! A finished report does not say which line goes on in the next, so none is broken anew. The width is kept by the thread:
+//! every function that appends a paragraph would have to hand it on.
 
-use crate::layout::{COLUMNS, wrap};
+use std::cell::Cell;
 
-/// Least room for prose; on anything narrower the terminal breaks lines itself.
-const PROSE_MIN: usize = 30;
+/// Widest line.
+pub const COLUMNS: usize = 100;
 
-/// A report whose lines have at most 100 columns, for a terminal of so many.
-pub fn fitted(text: &str, columns: usize) -> String {
-    if columns >= COLUMNS {
-        return text.to_string();
-    }
-    let lines: Vec<&str> = text.lines().collect();
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while at < lines.len() {
-        let paragraph = paragraph(&lines[at..]);
-        let block = &lines[at..at + paragraph.lines];
-        at += paragraph.lines;
-        match broken(block, &paragraph, columns) {
-            Some(anew) => out.push_str(&anew),
-            None => block.iter().for_each(|line| {
-                out.push_str(line);
-                out.push('\n');
-            }),
-        }
-    }
-    out
+thread_local! {
+    static WIDTH: Cell<usize> = const { Cell::new(COLUMNS) };
 }
 
-/// Lines that were one text.
-struct Paragraph {
-    lines: usize,
-    /// Where its text begins, after a label or an indentation; `None` where it is a row of a table.
-    edge: Option<usize>,
+/// What `make` returns; paragraphs that it lays out on this thread have at most so many columns, and never more than [`COLUMNS`].
+pub fn within<T>(columns: usize, make: impl FnOnce() -> T) -> T {
+    let before = WIDTH.replace(columns.min(COLUMNS));
+    let made = make();
+    WIDTH.set(before);
+    made
 }
 
-/// The paragraph that begins here. A line belongs to the one above where it begins at the text's edge with a word that had
-/// no room above.
-fn paragraph(lines: &[&str]) -> Paragraph {
-    let Some(edge) = edge(lines[0]) else { return Paragraph { lines: 1, edge: None } };
-    let goes_on = |pair: &[&str]| {
-        let (above, below) = (pair[0].chars().count(), pair[1]);
-        let indented = below.chars().take_while(|&c| c == ' ').count();
-        let word = below.split_whitespace().next().map_or(0, |word| word.chars().count());
-        indented == edge && !has_gap(below.trim_start()) && above + 1 + word > COLUMNS
-    };
-    Paragraph { lines: 1 + lines.windows(2).take_while(|pair| goes_on(pair)).count(), edge: Some(edge) }
-}
-
-/// Where the text of a line begins: after its label, which a gap of two blanks ends, else after its indentation.
-fn edge(line: &str) -> Option<usize> {
-    let indentation = line.chars().take_while(|&c| c == ' ').count();
-    let rest = &line[indentation..];
-    let Some(gap) = rest.find("  ") else { return Some(indentation) };
-    let text = rest[gap..].trim_start();
-    (!has_gap(text)).then(|| line.chars().count() - text.chars().count())
-}
-
-/// Columns of a table have gaps between them; words of prose have none.
-fn has_gap(text: &str) -> bool {
-    text.contains("  ")
-}
-
-/// A paragraph with lines of at most so many columns; `None` where it fits, or cannot.
-fn broken(lines: &[&str], paragraph: &Paragraph, columns: usize) -> Option<String> {
-    let edge = paragraph.edge?;
-    if columns < edge + PROSE_MIN || lines.iter().all(|line| line.chars().count() <= columns) {
-        return None;
-    }
-    let start = lines[0].char_indices().nth(edge).map_or(lines[0].len(), |(at, _)| at);
-    let (label, first) = lines[0].split_at(start);
-    let text: Vec<&str> = std::iter::once(first).chain(lines[1..].iter().copied()).map(str::trim).collect();
-    let has_room = |word: &str| word.chars().count() <= columns - edge;
-    if !text.iter().flat_map(|line| line.split(' ')).all(has_room) {
-        return None;
-    }
-    let indentation = " ".repeat(edge);
-    let mut out = String::new();
-    for (at, line) in wrap(&text.join(" "), columns - edge).iter().enumerate() {
-        out.push_str(if at == 0 { label } else { &indentation });
-        out.push_str(line);
-        out.push('\n');
-    }
-    Some(out)
+/// Widest line of prose.
+pub(crate) fn columns() -> usize {
+    WIDTH.get()
 }
 
 #[cfg(test)]
 mod tests {
+    use weir_core::result::compare;
+    use weir_core::stats::random::Random;
+    use weir_oltp::samples;
+    use weir_verdict::doctor::Statement;
+    use weir_verdict::from_record;
+    use weir_verdict::synthetic::throttled_and_flooded;
+
     use super::*;
-    use crate::layout::{labelled, labelled_at};
+    use crate::bench::tests::full;
+    use crate::text;
 
-    const TEXT: &str = "A volume throttled to 1,500 write IOPS. Idle, commits are poor (p99 84.1 ms, 749/s by one \
-        thread); a bulk writer leaves 0.02 % of one thread's commits. vm.dirty_bytes = 15 MB helped in a trial.";
+    const WIDTHS: [usize; 3] = [80, 90, 99];
 
-    #[test]
-    fn prose_is_broken_as_if_it_had_been_made_so_wide() {
-        for columns in [60, 72, 80, 99] {
-            let (mut wide, mut narrow) = (String::new(), String::new());
-            labelled(&mut wide, "verdict", TEXT);
-            labelled(&mut wide, "next", "short");
-            for (at, line) in wrap(TEXT, columns - 9).iter().enumerate() {
-                narrow.push_str(&format!("{:<9}{line}\n", if at == 0 { "verdict" } else { "" }));
+    fn words(text: &str) -> Vec<&str> {
+        text.split_whitespace().collect()
+    }
+
+    /// The report at these widths: all its words, and no line wider than the terminal but those that stay whole.
+    fn check(make: impl Fn() -> String) -> [String; 3] {
+        let wide = make();
+        assert!(wide.lines().any(|line| line.chars().count() > WIDTHS[1]), "nothing to break in\n{wide}");
+        WIDTHS.map(|columns| {
+            let narrow = within(columns, &make);
+            assert_eq!(words(&narrow), words(&wide), "{columns}");
+            for line in narrow.lines().filter(|line| line.chars().count() > columns) {
+                assert!(wide.lines().any(|whole| whole == line), "{columns} columns: {line}");
             }
-            narrow.push_str("next     short\n");
-            assert_eq!(fitted(&wide, columns), narrow, "{columns}");
-        }
-        let mut wide = String::new();
-        labelled_at(&mut wide, "", 5, TEXT);
-        let narrow = fitted(&wide, 70);
-        assert!(
-            narrow.lines().all(|line| line.chars().count() <= 70 && line.starts_with("     ")),
-            "{narrow}"
-        );
+            narrow
+        })
+    }
+
+    /// The lines of a paragraph: the one with its label, and those that are indented below.
+    fn paragraph<'a>(report: &'a str, label: &str) -> Vec<&'a str> {
+        let mut lines = report.lines().skip_while(|line| !line.starts_with(label));
+        let first = lines.next().unwrap_or_else(|| panic!("no {label} in\n{report}"));
+        std::iter::once(first).chain(lines.take_while(|line| line.starts_with(' '))).collect()
     }
 
     #[test]
-    fn tables_lists_and_what_fits_stay() {
-        let table = "class   count  IOPS  MB/s     mean      p50      p95      p99    p99.9      max\n\
-                     write   5,249   420  6.88  41.0 µs  6.96 µs   103 µs   439 µs  4.25 ms  10.5 ms\n";
-        let list = "  1. one\n  2. two\n\n  a line of its own\n  another\n";
-        let path = format!("wrote /{}\n", "x".repeat(80));
-        for text in [table, list, &path, ""] {
-            assert_eq!(fitted(text, 60), text);
-            assert_eq!(fitted(text, 100), text);
+    fn commands_of_the_doctor_keep_their_lines_and_lists_their_sentences() {
+        let mut report = from_record(&throttled_and_flooded().record(Vec::new())).unwrap();
+        report.next[0].command.push_str(" --flood dd --duration 6s --budget 7m");
+        let caveat =
+            "Others wrote 41 MB/s and used 37 % of the processors, which takes from what was measured.";
+        report.caveats = vec![Statement::new(caveat, Vec::new()); 3];
+        for narrow in check(|| text::doctor(&report)) {
+            for step in &report.next {
+                let line = format!("Next, to {}: {}", step.purpose, step.command);
+                assert!(narrow.lines().any(|shown| shown == line), "{line}:\n{narrow}");
+            }
+            for advice in &report.advice {
+                assert!(narrow.contains(&format!("\n     do:   {}\n", advice.command)), "{narrow}");
+            }
+            let list = paragraph(&narrow, "What weakens this");
+            let begins = |line: &str| line.starts_with("  - Others wrote 41 MB/s and used 37 %");
+            assert_eq!(list.iter().filter(|line| begins(line)).count(), 3, "{narrow}");
+            assert!(list[1..].iter().all(|line| begins(line) || line.starts_with("    ")), "{narrow}");
         }
-        let mut wide = String::new();
-        labelled(&mut wide, "verdict", TEXT);
-        assert_eq!(fitted(&wide, 200), wide);
-        assert_eq!(fitted(&wide, 20), wide);
+    }
+
+    /// Labels of eight letters have one blank behind them.
+    #[test]
+    fn paragraphs_are_not_joined_and_continued_lines_keep_their_indentation() {
+        let raw = samples::raw(&mut Random::new(9), 10, 1.0);
+        let record = samples::record(&raw);
+        let mut result = weir_oltp::derive(&record, &raw);
+        let rest = ", throttled to 200 transactions a second that arrive as a Poisson process";
+        result.script_path = Some(format!("/srv/scripts/tpcc.lua{}", rest.repeat(2)));
+        result.durability.sentence = format!("by the server's settings alone{}", rest.repeat(2));
+        let [workload, measured] = ["workload ", "measured "].map(|label| {
+            let wide = text::oltp(&result, &record);
+            paragraph(&wide, label).join("\n")
+        });
+        for narrow in check(|| text::oltp(&result, &record)) {
+            assert_eq!(paragraph(&narrow, "measured ").join("\n"), measured, "{narrow}");
+            assert_eq!(words(&paragraph(&narrow, "workload ").join("\n")), words(&workload), "{narrow}");
+            for label in ["workload ", "durable "] {
+                let lines = paragraph(&narrow, label);
+                assert!(lines.len() > 1, "{label}:\n{narrow}");
+                assert!(lines[1..].iter().all(|line| line.rfind("  ") == Some(7)), "{label}:\n{narrow}");
+            }
+        }
+        let a = full();
+        let mut b = a.clone();
+        for key in ["kernel", "hostname"] {
+            b.conditions[key] =
+                "a value that a comparison shows in a line of its own, however long it may be".into();
+        }
+        for narrow in check(|| text::comparison(&compare(&a, &b, 1))) {
+            let lines = paragraph(&narrow, "differs ");
+            assert!(lines[1..].iter().all(|line| line.rfind("  ") == Some(7)), "{narrow}");
+        }
+    }
+
+    #[test]
+    fn no_report_is_wider_than_can_be_read() {
+        let report = from_record(&throttled_and_flooded().record(Vec::new())).unwrap();
+        assert_eq!(within(300, || text::doctor(&report)), text::doctor(&report));
     }
 }

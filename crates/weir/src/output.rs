@@ -11,11 +11,9 @@ use jiff::tz::TimeZone;
 use weir_core::printable;
 use weir_fs::Output;
 use weir_record::Record;
-use weir_report::narrow;
 use weir_report::record::report;
 
 use crate::failure::{CANNOT_WRITE, Usage};
-use crate::terminal;
 
 /// Form of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -36,11 +34,7 @@ pub enum Format {
 /// Writes a result for people to standard output; a reader that went away is an error of kind `BrokenPipe`, which
 /// `failure` takes as success. Of names that others chose, what a terminal would obey is replaced.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    let text = printable::lines(text);
-    match terminal::columns() {
-        Some(columns) => print_exact(&narrow::fitted(&text, columns)),
-        None => print_exact(&text),
-    }
+    print_exact(&printable::lines(text))
 }
 
 /// The same with a text that either people read or a program.

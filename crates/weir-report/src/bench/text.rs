@@ -2,7 +2,7 @@
 
 use super::workload;
 use crate::conditions::text as conditions;
-use crate::layout::{labelled, shell, table};
+use crate::layout::{labelled, labelled_command, shell, table};
 use weir_core::result::record::{Class, EngineRecord, JobRecord, Record};
 use weir_core::result::run_result::{
     ClassResult, FloodResult, JobResult, LatenessResult, RunResult, SteadyResult,
@@ -42,9 +42,13 @@ pub fn run_with(result: &RunResult, record: &Record, more: &str) -> String {
     }
     if let Some(path) = &result.record_path {
         labelled(&mut out, "record", path);
-        labelled(&mut out, "show", &shell(&["weir", "results", "show", &record.id].map(String::from)));
+        labelled_command(
+            &mut out,
+            "show",
+            &shell(&["weir", "results", "show", &record.id].map(String::from)),
+        );
     }
-    labelled(&mut out, "again", &shell(&record.command));
+    labelled_command(&mut out, "again", &shell(&record.command));
     out
 }
 

@@ -22,11 +22,13 @@ use std::process::ExitCode;
 
 use weir_db::sandbox;
 use weir_host::knob;
+use weir_report::narrow;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Outcome;
 use crate::machine;
 use crate::output::print_exact;
+use crate::terminal;
 
 /// What weir starts itself as, beside a change and after a throw-away server's weir was killed; `None` for what a user typed.
 pub fn hidden(argument: &str, rest: &[String]) -> Option<ExitCode> {
@@ -37,8 +39,12 @@ pub fn hidden(argument: &str, rest: &[String]) -> Option<ExitCode> {
     }
 }
 
-/// Runs the command that was typed.
+/// Runs the command that was typed; its reports fit the terminal.
 pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
+    narrow::within(terminal::columns().unwrap_or(usize::MAX), || run(cli, command))
+}
+
+fn run(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Doctor(args) => doctor::run(args, command),
         Command::Bench(args) => bench::run(*args, command),

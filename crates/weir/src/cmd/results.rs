@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
 use weir_fs::Output;
+use weir_report::narrow;
 use weir_report::text::{self, ListRow};
 
 use crate::cli::results::{Args, Command};
@@ -24,7 +25,8 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
             print_for(format == Format::Text, &exported(&store, &run, format)?)?;
         }
         Command::Export { run, format, output: Some(file) } => {
-            write_new(&file, &exported(&store, &run, format)?)?;
+            // A file is no terminal: its text is as wide as in a pipe.
+            write_new(&file, &narrow::within(usize::MAX, || exported(&store, &run, format))?)?;
         }
         Command::Rm { runs } => remove(&store, &runs)?,
     }

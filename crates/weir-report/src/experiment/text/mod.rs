@@ -8,7 +8,7 @@ mod sweep;
 
 use crate::bench::text::to_the_second;
 use crate::experiment::words;
-use crate::layout::{labelled, labelled_at, table};
+use crate::layout::{labelled, labelled_at, labelled_command, table};
 use weir_core::units::Nanos;
 use weir_experiment::{Metric, Study};
 
@@ -116,12 +116,12 @@ fn foot(study: &Study<'_>) -> String {
     if let Some(path) = &study.path {
         labelled(&mut out, "record", path);
     }
-    labelled(
+    labelled_command(
         &mut out,
         "draw",
         &crate::layout::shell(&["weir", "report", &study.record.id].map(String::from)),
     );
-    labelled(&mut out, "again", &crate::layout::shell(&study.record.command));
+    labelled_command(&mut out, "again", &crate::layout::shell(&study.record.command));
     out
 }
 

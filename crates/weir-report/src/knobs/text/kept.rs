@@ -1,6 +1,6 @@
 //! What is kept for the next boot.
 
-use crate::layout::labelled_at;
+use crate::layout::{labelled_at, labelled_command};
 use weir_knobs::persist::{Keeper, Persisted};
 
 /// Width of the labels.
@@ -21,7 +21,7 @@ pub fn persisted(persisted: &Persisted, written: bool) -> String {
         labelled_at(&mut out, "not held", LABEL, &format!("{}: {}", left.setting, left.why));
     }
     for command in &persisted.then {
-        labelled_at(&mut out, "then", LABEL, command);
+        labelled_command(&mut out, "then", command);
     }
     for note in &persisted.notes {
         labelled_at(&mut out, "note", LABEL, note);
@@ -33,7 +33,7 @@ pub fn persisted(persisted: &Persisted, written: bool) -> String {
 pub fn removed(keeper: Keeper, then: &[String]) -> String {
     let mut out = format!("removed {}\n", keeper.path());
     for command in then {
-        labelled_at(&mut out, "then", LABEL, command);
+        labelled_command(&mut out, "then", command);
     }
     out
 }

@@ -4,7 +4,7 @@ pub mod limits;
 
 use crate::bench::text::{TOO_FEW, quantile, steady_words, to_the_second};
 use crate::conditions::text as conditions;
-use crate::layout::{labelled, shell, table};
+use crate::layout::{labelled, labelled_command, shell, table};
 use limits::limits;
 use weir_core::result::Record;
 use weir_core::stats::Quantile;
@@ -51,9 +51,13 @@ pub fn oltp(result: &OltpResult, record: &Record) -> String {
     }
     if let Some(path) = &result.record_path {
         labelled(&mut out, "record", path);
-        labelled(&mut out, "show", &shell(&["weir", "results", "show", &record.id].map(String::from)));
+        labelled_command(
+            &mut out,
+            "show",
+            &shell(&["weir", "results", "show", &record.id].map(String::from)),
+        );
     }
-    labelled(&mut out, "again", &shell(&record.command));
+    labelled_command(&mut out, "again", &shell(&record.command));
     out
 }
 
