@@ -89,7 +89,10 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
         _ => None,
     };
     let tried = view.flood.and_then(rules::flood::tried);
-    let closing = rules::headline::closing(&findings, &advice, &next, trouble, tried.as_deref());
+    let mut closing = rules::headline::closing(&findings, &advice, &next, trouble, tried.as_deref());
+    if let Some(limited) = notes.product.and_then(|_| rules::product::limited(&view, &findings)) {
+        closing = format!("{closing} {limited}");
+    }
     let headline = match error {
         Some(error) => rules::headline::of_failure(error),
         None => match (&map, &sustained, notes.product) {

@@ -3,15 +3,13 @@
 use crate::layout::{labelled_at, table};
 use weir_core::units::{Nanos, grouped, megabytes_per_second, per_second};
 use weir_verdict::doctor::{
-    BarResult, Curve, DoctorReport, EffectSide, Evidence, Finding, FloodEffect, FloodStory, NextStep,
+    BarResult, Curve, DoctorReport, EffectSide, Evidence, Fact, Finding, FloodEffect, FloodStory, NextStep,
     Statement, Topic,
 };
 use weir_verdict::view::{limit, percent, threads, time};
 
 /// Where the text of findings begins.
 pub(super) const INDENT: usize = 13;
-/// Facts that a finding or a caveat tells where they matter.
-const LEFT_TO_FINDINGS: [&str; 2] = ["cgroup limits", "others, before"];
 /// Caveats shown before the rest is left to JSON and HTML.
 const CAVEATS_MAX: usize = 6;
 
@@ -24,7 +22,7 @@ pub(super) fn wrapped(label: &str, edge: usize, text: &str) -> String {
 /// The whole summary, with a final newline.
 pub fn doctor(report: &DoctorReport) -> String {
     let mut out = head(report);
-    for fact in report.facts.iter().filter(|f| !LEFT_TO_FINDINGS.contains(&f.label.as_str())) {
+    for fact in report.facts.iter().filter(|fact| !is_told_elsewhere(fact, report)) {
         out.push_str(&wrapped(&format!("  {}", fact.label), 18, &fact.value));
     }
     out.push('\n');
@@ -39,6 +37,17 @@ pub fn doctor(report: &DoctorReport) -> String {
     out.push_str(&bars(&report.bars));
     out.push_str(&caveats(&report.caveats));
     out
+}
+
+/// Facts that a caveat tells where they matter, or a finding that stands on them.
+fn is_told_elsewhere(fact: &Fact, report: &DoctorReport) -> bool {
+    let mut evidence =
+        report.findings.iter().flat_map(|finding| &finding.statements).flat_map(|said| &said.evidence);
+    match fact.label.as_str() {
+        "others, before" => true,
+        "cgroup limits" => evidence.any(|evidence| evidence.source.starts_with("fact:cgroup ")),
+        _ => false,
+    }
 }
 
 fn head(report: &DoctorReport) -> String {
@@ -233,7 +242,7 @@ mod tests {
     use super::*;
     use crate::layout::COLUMNS;
     use weir_verdict::from_record;
-    use weir_verdict::synthetic::throttled_and_flooded;
+    use weir_verdict::synthetic::{Lab, throttled_and_flooded};
 
     #[test]
     fn the_summary_can_be_pasted() {
@@ -257,6 +266,23 @@ mod tests {
             text.contains("\nNext, to hold commits as the load changes: sudo weir guard run --shadow\n"),
             "{text}"
         );
+    }
+
+    /// Of a limit that explains a ceiling the finding tells; any other is seen among the facts.
+    #[test]
+    fn a_cgroups_limit_is_said_once() {
+        let mut lab = throttled_and_flooded();
+        let shown = |lab: Lab| {
+            let text = doctor(&from_record(&lab.record(Vec::new())).unwrap());
+            text.lines()
+                .filter(|line| line.starts_with("  cgroup limits"))
+                .map(String::from)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shown(throttled_and_flooded()), Vec::<String>::new());
+        lab.conditions.target.as_mut().unwrap().throttles.clear();
+        lab.throttle("wiops", 90_000);
+        assert_eq!(shown(lab), ["  cgroup limits   vdb write 90,000 IOPS"]);
     }
 
     #[test]

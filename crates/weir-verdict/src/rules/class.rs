@@ -30,6 +30,27 @@ fn limited(view: &View) -> Option<(String, Statement)> {
 const LIMITS: [(&str, Class); 4] =
     [("wiops", Class::Write), ("riops", Class::Read), ("wbps", Class::Write), ("rbps", Class::Read)];
 
+fn shown(key: &str, class: Class, limit: u64) -> String {
+    let word = class.name();
+    if key.ends_with("bps") {
+        format!("{} of {word}s", megabytes_per_second(limit as f64))
+    } else {
+        format!("{} {word} IOPS", grouped(limit))
+    }
+}
+
+/// The limits that cgroups set, for an examination without a curve to hold them against: `vdb to 1,500 write IOPS`.
+pub fn cgroup_limits(view: &View) -> Option<String> {
+    let throttles = view.target()?.throttles.iter();
+    let limits = throttles.flat_map(|throttle| {
+        LIMITS.iter().filter_map(|(key, class)| {
+            let limit = *throttle.limits.get(*key)?;
+            Some(format!("{} to {}", throttle.device, shown(key, *class, limit)))
+        })
+    });
+    Some(limits.collect::<Vec<_>>().join(", ")).filter(|limits| !limits.is_empty())
+}
+
 fn by_cgroup(view: &View) -> Option<(String, Statement)> {
     view.target()?.throttles.iter().find_map(|throttle| {
         LIMITS.iter().find_map(|(key, class)| {
@@ -40,12 +61,7 @@ fn by_cgroup(view: &View) -> Option<(String, Statement)> {
                 NEAR.contains(&(curve.max_iops * each / limit as f64))
             };
             let curve = view.curves.iter().filter(|curve| curve.class == *class).find(is_near)?;
-            let word = class.name();
-            let shown = if counts_bytes {
-                format!("{} of {word}s", megabytes_per_second(limit as f64))
-            } else {
-                format!("{} {word} IOPS", grouped(limit))
-            };
+            let (word, shown) = (class.name(), shown(key, *class, limit));
             let text = format!(
                 "A cgroup limits {} to {shown} and it did {} random-{word} IOPS of {}: this is the limit, \
                  not the device.",

@@ -2,8 +2,9 @@
 
 use crate::doctor::{BarResult, Evidence, Finding, Grade, Headline, LatencySummary, Measurement, Statement};
 use crate::products::{Check, Demand, Product, Source};
-use crate::rules::tails;
-use crate::view::{View, latency_of, percent, rate_of, throughput_of, time};
+use crate::rules::headline::worst;
+use crate::rules::{class, tails};
+use crate::view::{View, latency_of, percent, quoted, rate_of, throughput_of, time};
 use weir_core::units::{megabytes_per_second, per_second};
 
 /// Too few samples for a p99 speak for storage all the same where there are so many and even the longest is below the bar.
@@ -50,6 +51,13 @@ pub fn headline(view: &View, product: Product, ended_early: Option<&str>, closin
         None => format!(" {closing}"),
     };
     Headline { grade, text: format!("{verdict}{why}{end}") }
+}
+
+/// The limits that cgroups set beside a product that is not well off: no step of it tells whether they are the cause.
+pub fn limited(view: &View, findings: &[Finding]) -> Option<String> {
+    let limits = class::cgroup_limits(view).filter(|_| worst(findings) != Grade::Good)?;
+    let command = format!("weir doctor {}", quoted(&view.notes.path));
+    Some(format!("A cgroup limits {limits}: `{command}` tells whether that is the cause."))
 }
 
 fn finding(judged: &Judged) -> Finding {
@@ -214,6 +222,16 @@ mod tests {
     }
 
     fn record(product: Product, usual_ns: u64, rates: &[(&str, f64)]) -> Record {
+        recorded(lab(product, usual_ns, rates))
+    }
+
+    fn recorded(lab: Lab) -> Record {
+        let mut record = lab.record(Vec::new());
+        record.jobs.iter_mut().for_each(|job| job.job.read_percent = 0.0);
+        record
+    }
+
+    fn lab(product: Product, usual_ns: u64, rates: &[(&str, f64)]) -> Lab {
         let mut lab = Lab::new();
         lab.notes.product = Some(product);
         for step in product.steps() {
@@ -225,9 +243,7 @@ mod tests {
             let how = Behaviour { iops, usual_ns, slow_ns: usual_ns };
             lab.step(step.id, StepKind::Product, Class::Commit, (4 << 20, 1, 1), &how);
         }
-        let mut record = lab.record(Vec::new());
-        record.jobs.iter_mut().for_each(|job| job.job.read_percent = 0.0);
-        record
+        lab
     }
 
     #[test]
@@ -284,6 +300,22 @@ mod tests {
             "{:?}",
             report.bars
         );
+    }
+
+    /// Its steps are held against no curve, so the limit is named and not called the cause.
+    #[test]
+    fn a_cgroups_limit_is_named_where_a_product_is_not_well_off() {
+        let closing = |usual_ns| {
+            let mut lab = lab(Product::Etcd, usual_ns, &[]);
+            lab.throttle("wiops", 1500);
+            let report = from_record(&recorded(lab)).unwrap();
+            assert!(report.headline.text.ends_with(&report.closing), "{:?}", report.headline);
+            report.closing
+        };
+        let named =
+            "A cgroup limits vdb to 1,500 write IOPS: `weir doctor /srv/db` tells whether that is the cause.";
+        assert!(closing(90_000_000).ends_with(named), "{}", closing(90_000_000));
+        assert_eq!(closing(1_000_000), "Nothing to change.");
     }
 
     /// The user ended it before anything was counted.
