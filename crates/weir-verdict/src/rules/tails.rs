@@ -1,6 +1,6 @@
 //! Tails and stalls without any flood: how much worse the worst is than the usual.
 
-use crate::doctor::{Finding, Grade, Measurement, Statement, Topic};
+use crate::doctor::{Finding, Grade, Measurement, PhaseKind, Statement, Topic};
 use crate::notes::StepKind;
 use crate::view::{View, latency_of, time};
 
@@ -46,7 +46,10 @@ pub fn grade(longest_ns: u64) -> Grade {
 }
 
 fn matters(kind: StepKind) -> bool {
-    matches!(kind, StepKind::ReadDepth | StepKind::WriteDepth | StepKind::Commit(_))
+    matches!(
+        kind,
+        StepKind::ReadDepth | StepKind::WriteDepth | StepKind::Commit(_) | StepKind::Flood(PhaseKind::Idle)
+    )
 }
 
 /// The longest operation, or an unfinished one that was older.
@@ -63,4 +66,30 @@ fn spread(m: &Measurement) -> Option<Statement> {
         time(median)
     );
     Some(Statement::new(text, vec![latency_of(m, "p99.9", p999), latency_of(m, "p50", median)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::from_record;
+    use crate::notes::SyncPath;
+    use crate::synthetic::{Behaviour, Lab};
+
+    /// The table of the flood shows its commits without a bulk writer too: both say the same of the longest.
+    #[test]
+    fn the_idle_commits_before_a_flood_count_and_those_under_it_do_not() {
+        let how = |slow_ns| Behaviour { iops: 500.0, usual_ns: 2_000_000, slow_ns };
+        let mut lab = Lab::new();
+        lab.limits();
+        lab.commits(SyncPath::Buffered, 10, &how(90_000_000));
+        lab.phase(PhaseKind::Idle, 10, None, &how(230_000_000));
+        lab.phase(PhaseKind::Flood, 10, None, &how(7_000_000_000));
+        let report = from_record(&lab.record(Vec::new())).unwrap();
+        let tail = report.findings.iter().find(|finding| finding.topic == Topic::Tail).unwrap();
+        let idle = report.flood.as_ref().unwrap().effects[0].idle.worst_ns;
+        assert_eq!(
+            (tail.summary.clone(), tail.grade),
+            (format!("longest {}", time(idle)), Some(Grade::Fair))
+        );
+    }
 }
