@@ -5,7 +5,6 @@ use crate::effects::{EffectJudge, against};
 use crate::finding::{ArmSummary, Effect, Judgement, Recommendation, effect_of};
 use crate::goal::{Base, Bases, Limit};
 use crate::measures::Metric;
-use crate::schedule::Schedule;
 use crate::words;
 use weir_core::stats::bca::ALPHA;
 
@@ -20,6 +19,8 @@ pub(super) struct Answer<'a> {
     pub(super) effects: &'a [Effect],
     pub(super) found: usize,
     pub(super) axis: Metric,
+    /// Whole repeats that were made.
+    pub(super) made: usize,
 }
 
 impl Answer<'_> {
@@ -37,15 +38,30 @@ impl Answer<'_> {
                 Judgement::Better => self.change(arm),
                 Judgement::Unknown => {
                     let told = format!(
-                        "{} looks best of {knob}, but too little was measured to distinguish it from noise: \
-                         use at least two repeats, and five for reliable intervals",
-                        words::arm(&self.plan.arms[arm])
+                        "{} looks best of {knob}, but too little was measured to distinguish it from noise: {}",
+                        words::arm(&self.plan.arms[arm]),
+                        self.more()
                     );
                     (told, Recommendation::None)
                 }
                 Judgement::NoDifference | Judgement::Worse => self.keep(arm),
             },
         }
+    }
+
+    /// What measures enough: where repeats were planned that were not made, time was short.
+    fn more(&self) -> String {
+        match self.unmade() {
+            Some(unmade) => format!("{unmade}; raise --budget"),
+            None => "use at least two repeats, and five for reliable intervals".to_string(),
+        }
+    }
+
+    /// `1 of 3 repeats was made`, where more were planned.
+    fn unmade(&self) -> Option<String> {
+        let planned = self.plan.repeats as usize;
+        let verb = if self.made == 1 { "was" } else { "were" };
+        (self.made < planned).then(|| format!("{} of {planned} repeats {verb} made", self.made))
     }
 
     fn bases(&self) -> Bases<'_> {
@@ -238,15 +254,11 @@ impl Answer<'_> {
     }
 
     /// What a reader must know beside the headline.
-    pub(super) fn remarks(&self, schedule: &Schedule, knee: Option<usize>) -> Vec<String> {
-        let mut remarks = Vec::new();
-        let planned = self.plan.repeats as usize;
-        let made = schedule.whole_blocks().min(planned);
-        if made < planned {
-            remarks.push(format!("{made} of {planned} repeats were made"));
-        }
-        remarks.extend(words::few_repeats(made));
-        if made == 1 {
+    pub(super) fn remarks(&self, knee: Option<usize>) -> Vec<String> {
+        let begun = |unmade| format!("{unmade}: one is begun only where there is time for all of it");
+        let mut remarks: Vec<String> = self.unmade().map(begun).into_iter().collect();
+        remarks.extend(words::few_repeats(self.made));
+        if self.made == 1 {
             remarks.push(
                 "one repeat does not show how much trials differ, so there are no intervals".to_string(),
             );

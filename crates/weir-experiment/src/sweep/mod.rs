@@ -211,15 +211,19 @@ impl Sweep {
             });
             words::list(&told.collect::<Vec<_>>())
         };
+        let (tried, untried): (Vec<usize>, Vec<usize>) =
+            self.plan.grid().into_iter().partition(|arm| arms[*arm].trials + arms[*arm].spoilt > 0);
         let of_grid = |arms: &[usize]| -> Vec<usize> {
-            self.plan.grid().into_iter().filter(|arm| arms.contains(arm)).collect()
+            tried.iter().filter(|arm| arms.contains(arm)).copied().collect()
         };
         let (added, left_out) = (of_grid(&self.added), of_grid(&self.left_out));
+        let untried: Vec<String> = untried.iter().map(|arm| words::value_of(&self.plan.arms[*arm])).collect();
         let parts = [
             (!added.is_empty()).then(|| format!("added between, where the bound lies: {}", named(&added))),
             (!left_out.is_empty()).then(|| {
                 format!("not repeated further, as they miss the bound by far: {}", named(&left_out))
             }),
+            (!untried.is_empty()).then(|| format!("no time was left to try {}", words::list(&untried))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
@@ -256,12 +260,20 @@ impl Sweep {
             100.0 * high
         );
         Some(if low < COARSE.recip() || high > COARSE {
-            format!(
-                "Too little was measured to say whether it has an influence on {figure}: {range}. More --repeats narrow it."
-            )
+            let more = if self.made() < self.plan.repeats as usize {
+                "A larger --budget narrows it."
+            } else {
+                "More --repeats narrow it."
+            };
+            format!("Too little was measured to say whether it has an influence on {figure}: {range}. {more}")
         } else {
             format!("No influence on {figure} that this data can show: {range}.")
         })
+    }
+
+    /// Whole repeats that were made, of those that were planned.
+    fn made(&self) -> usize {
+        self.schedule.whole_blocks().min(self.plan.repeats as usize)
     }
 
     /// The figure of the workload that the sweep is about: the goal's first that is not the bulk's.
@@ -303,10 +315,11 @@ impl Design for Sweep {
             effects: &effects,
             found: self.found,
             axis,
+            made: self.made(),
         };
         let (headline, recommendation) = answer.answer();
         let mut remarks: Vec<String> = self.influence(&effects).into_iter().collect();
-        remarks.extend(answer.remarks(&self.schedule, knee));
+        remarks.extend(answer.remarks(knee));
         remarks.extend(self.refinement(&arms));
         Finding { headline, recommendation, arms, effects, front, knee, remarks, ..Finding::default() }
     }

@@ -182,6 +182,21 @@ fn one_repeat_recommends_nothing() {
     assert!(finding.effects.iter().all(|effect| effect.judgement == Judgement::Unknown));
 }
 
+/// More repeats than were planned would end at the same time.
+#[test]
+fn where_the_time_was_short_more_time_is_advised() {
+    for (budget_s, advised) in [(36_000, "brings"), (150, "1 of 3 repeats was made; raise --budget")] {
+        let (sweep, ..) = on_a_loop_device(true, Noise::none(), budget_s);
+        let finding = sweep.finding();
+        assert!(finding.headline.contains(advised), "{budget_s}: {}", finding.headline);
+        let told = finding.remarks.join("\n");
+        let untried: Vec<&ArmSummary> = finding.arms.iter().filter(|arm| arm.trials == 0).collect();
+        assert_eq!(untried.is_empty(), budget_s == 36_000, "{told}");
+        assert_eq!(told.contains("no time was left to try"), !untried.is_empty(), "{told}");
+        assert!(!told.contains("(0 trials)"), "{told}");
+    }
+}
+
 #[test]
 fn an_arm_that_was_aborted_is_not_recommended_and_counts_as_the_worst() {
     let mut random = Random::new(7);
