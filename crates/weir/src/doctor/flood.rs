@@ -90,11 +90,15 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         match consent {
             _ if self.exam.stopped() => Ok(()),
             Err(why) => self.remark(format!("No trial of a lower dirty limit: {why}.")),
-            Ok(_) if !self.collapsed() => self.remark(
-                "No trial of a lower dirty limit: commits kept their pace under the bulk writer.".to_string(),
-            ),
+            Ok(_) if !self.collapsed() => self.no_rescue("commits kept their pace under the bulk writer"),
+            Ok(_) if Instant::now() >= self.exam.deadline => self.no_rescue("the time was up"),
             Ok(quiet) => self.rescue(quiet),
         }
+    }
+
+    fn no_rescue(&mut self, why: &str) -> Result<(), IoError> {
+        self.exam.progress.drop_steps(self.plan.steps_of_rescue());
+        self.remark(format!("No trial of a lower dirty limit: {why}."))
     }
 
     fn remark(&mut self, sentence: String) -> Result<(), IoError> {
@@ -235,7 +239,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         self.exam.progress.next("waiting for write-back");
         self.timeline.begin(PhaseKind::Drain, "write-back drains".to_string(), 0, None);
         self.timeline.stop_flood();
-        let until = Instant::now() + Duration::from_nanos(self.plan.drain_ns);
+        let until = self.end_of_wait();
         loop {
             let sample = self.timeline.sample(None);
             let left = sample.dirty_bytes + sample.writeback_bytes;
@@ -245,6 +249,11 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
             }
         }
         self.timeline.end(None);
+    }
+
+    /// Nothing waits for write-back past the time of the whole examination.
+    fn end_of_wait(&self) -> Instant {
+        (Instant::now() + Duration::from_nanos(self.plan.drain_ns)).min(self.exam.deadline)
     }
 
     /// The device's own write rate: what direct writes got, or less if the flood's best seconds stayed below that, as
@@ -261,14 +270,19 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
     }
 
     fn rescue(&mut self, quiet: Quiet) -> Result<(), IoError> {
-        if quiet == Quiet::Needed
-            && let Some(why) = self.wait_for_quiet()
-        {
-            return self.remark(format!("No trial of a lower dirty limit: {why}."));
+        match quiet {
+            Quiet::Waived => self.exam.progress.drop_steps(1),
+            Quiet::Needed => {
+                if let Some(why) = self.wait_for_quiet() {
+                    return self.no_rescue(&why);
+                }
+            }
         }
         let base = self.device_rate().map_or(15_000_000, limit_for);
         let mut limits: Vec<u64> = self.plan.limits.iter().map(|part| rounded(base as f64 * part)).collect();
         limits.dedup();
+        let alike = self.plan.limits.len() - limits.len();
+        self.exam.progress.drop_steps(alike * self.plan.steps_of_limit());
         self.fit_rescue(limits.len() as u64);
         for bytes in limits {
             if self.exam.stopped() {
@@ -291,7 +305,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
     /// not, if none comes in the time that write-back may take.
     fn wait_for_quiet(&mut self) -> Option<String> {
         self.exam.progress.next("waiting for a second in which others write little");
-        let until = Instant::now() + Duration::from_nanos(self.plan.drain_ns);
+        let until = self.end_of_wait();
         loop {
             let why = self.unquiet()?;
             if Instant::now() >= until || self.exam.stopped() {

@@ -134,12 +134,14 @@ fn recover(survey: &Survey) {
 /// Says what will be taken before anything is written.
 fn state(survey: &Survey, plan: &Plan, room: Room) {
     let minutes = weir_core::units::Nanos(plan.mode.budget_ns);
+    // In half a minute there is no time to spare for commits that are stuck behind a bulk writer.
+    let bound = if plan.mode.name == Mode::QUICK.name && room.flood.0 > 0 { "about" } else { "at most" };
     let flood = match room.flood {
         Bytes(0) => String::new(),
         size => format!(" and up to {size} for the bulk writer"),
     };
     say!(
-        "weir: examining {} ({}): needs {} for a test file{flood}, at most {minutes}; everything is removed again",
+        "weir: examining {} ({}): needs {} for a test file{flood}, {bound} {minutes}; everything is removed again",
         survey.path.display(),
         survey.kind(),
         room.file,
@@ -157,12 +159,13 @@ fn examination<'a>(
     stop: &'a Stop,
 ) -> anyhow::Result<Examination<'a>> {
     let special = request.product.is_some() || request.sustained || request.map;
-    let floods = if !request.flood || special { 0 } else { plan.flood.threads.len() };
-    let rescues = if !request.knobs { 0 } else { floods * plan.flood.limits.len() };
-    let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
+    let with_flood = request.flood && !special;
+    let with_rescue = with_flood && consent(request, survey).is_ok();
+    let phases = if with_flood { plan.flood.steps() } else { 0 };
+    let phases = phases + if with_rescue { plan.flood.steps_of_rescue() } else { 0 };
     let budget = Duration::from_nanos(plan.mode.budget_ns);
     let of_product = request.product.map_or(0, |product| product.steps().len());
-    let expected_ns = plan.expected_ns(floods > 0, rescues > 0) + of_product as u64 * plan.product_step_ns;
+    let expected_ns = plan.expected_ns(with_flood, with_rescue) + of_product as u64 * plan.product_step_ns;
     let extent = request.map.then(|| map::Extent::of(plan.mode));
     let of_map_ns = extent.map_or(0, |extent| extent.expected_ns());
     let expected = if request.sustained { budget } else { Duration::from_nanos(expected_ns + of_map_ns) };

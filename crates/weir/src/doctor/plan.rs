@@ -128,6 +128,23 @@ impl FloodPlan {
     }
 }
 
+impl FloodPlan {
+    /// Steps that are announced up to the first wait for write-back: commits idle and under the flood, its build-up, the wait.
+    pub fn steps(&self) -> usize {
+        2 * self.threads.len() + 2
+    }
+
+    /// The same of each lowered limit: the flood alone, commits, the wait.
+    pub fn steps_of_limit(&self) -> usize {
+        self.threads.len() + 2
+    }
+
+    /// The same of the trial as a whole, which waits for a quiet second first.
+    pub fn steps_of_rescue(&self) -> usize {
+        1 + self.limits.len() * self.steps_of_limit()
+    }
+}
+
 impl Plan {
     /// Expected time of everything: half of what the test file may take, the steps, and the flood where there is one.
     pub fn expected_ns(&self, with_flood: bool, with_rescue: bool) -> u64 {
@@ -339,6 +356,18 @@ mod tests {
             let whole = plan.watch_ns + plan.layout_ns + steps as u64 * plan.product_step_ns;
             assert!(whole <= mode.budget_ns && plan.product_step_ns >= SECOND, "{mode:?} {steps}: {whole}");
         }
+    }
+
+    #[test]
+    fn the_steps_of_a_flood_are_counted_before_it() {
+        // Idle, build-up, under the flood, drain; quiet, build-up, commits, drain.
+        let count = |mode| {
+            let flood = plan(mode, None).flood;
+            (flood.steps(), flood.steps_of_rescue())
+        };
+        assert_eq!(count(Mode::QUICK), (4, 4));
+        assert_eq!(count(Mode::DEFAULT), (6, 5));
+        assert_eq!(count(Mode::THOROUGH), (6, 13));
     }
 
     /// Every plan with all its steps and a rescue fits its budget; a step is never too short to mean anything.

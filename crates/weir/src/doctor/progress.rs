@@ -55,9 +55,12 @@ impl Steps {
     }
 
     fn text(&self, detail: &str) -> String {
-        let left = self.ends.saturating_duration_since(Instant::now()).as_secs();
         let Steps { done, all, current, .. } = self;
-        format!("[{done}/{all}, about {left} s left] {current}{detail}")
+        let left = match self.ends.saturating_duration_since(Instant::now()).as_secs() {
+            0 if done < all => "longer than expected".to_string(),
+            left => format!("about {left} s left"),
+        };
+        format!("[{done}/{all}, {left}] {current}{detail}")
     }
 }
 
@@ -66,5 +69,20 @@ impl Observer for Steps {
         let finished = tick.interval.classes.values().map(|c| c.count).max().unwrap_or(0);
         let rate = finished as f64 * 1e9 / tick.interval.len_ns.max(1) as f64;
         self.detail(&format!(": {}/s", per_second(rate)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps that are left take time, whatever was expected.
+    #[test]
+    fn no_time_is_left_only_where_no_step_is() {
+        let mut steps = Steps::new(2, Duration::ZERO);
+        steps.next("commits");
+        assert_eq!(steps.text(""), "[1/2, longer than expected] commits");
+        steps.drop_steps(1);
+        assert_eq!(steps.text(": 750/s"), "[1/1, about 0 s left] commits: 750/s");
     }
 }
