@@ -95,7 +95,9 @@ fn change(effect: &Effect) -> String {
 fn append_differences(out: &mut String, label: &str, differences: &[Difference]) {
     let mut label = label;
     for d in differences.iter().take(DIFFERENCES_MAX) {
-        labelled(out, label, &format!("{}: {} (A), {} (B)", d.what, d.a, d.b));
+        // A file of the kernel's with several lines is one value.
+        let [a, b] = [&d.a, &d.b].map(|value| value.trim_end().replace('\n', ", "));
+        labelled(out, label, &format!("{}: {a} (A), {b} (B)", d.what));
         label = "";
     }
     let more = differences.len().saturating_sub(DIFFERENCES_MAX);

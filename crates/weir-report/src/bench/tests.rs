@@ -97,8 +97,14 @@ fn a_comparison_puts_the_effect_first() {
     let a = full();
     let mut b = a.clone();
     b.conditions["kernel"] = "6.12.0".into();
+    b.conditions["cgroup_limits"] = "8:0 200000000\n7:0 100000000\n".into();
     let report = text::comparison(&compare(&a, &b, 1));
-    let expected = ["the data show no difference", "throughput", "kernel: 6.1.0-13-amd64 (A), 6.12.0 (B)"];
+    let expected = [
+        "the data show no difference",
+        "throughput",
+        "cgroup_limits: - (A), 8:0 200000000, 7:0 100000000 (B)",
+        "kernel: 6.1.0-13-amd64 (A), 6.12.0 (B)",
+    ];
     let places: Vec<Option<usize>> = expected.iter().map(|text| report.find(text)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{report}");
     assert!(report.lines().all(|l| l.chars().count() <= 100), "{report}");
