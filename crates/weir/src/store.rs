@@ -31,6 +31,9 @@ const LONGEST: Bytes = Bytes(64 << 20);
 /// Memory for the histograms of a record, beyond which it is none that weir wrote.
 const HISTOGRAMS_MAX_BYTES: u64 = 4 << 30;
 
+/// Of a name that leads to no record.
+const WHAT_THERE_IS: &str = "`weir results list` shows the runs; else name the file of a record";
+
 /// What the store keeps: a record, in one of the forms that have it.
 pub trait Stored: Serialize {
     /// Its name in the store.
@@ -143,7 +146,10 @@ impl Store {
 
     /// Reads a record. Refuses one that a newer weir wrote in another schema.
     pub fn load(&self, path: &Path) -> anyhow::Result<Record> {
-        let text = self.read(path).with_context(|| format!("cannot read the record {}", path.display()))?;
+        let text = self.read(path).map_err(|error| Lacking {
+            what: format!("cannot read the record {}: {error}", path.display()),
+            hint: Some(WHAT_THERE_IS.to_string()),
+        })?;
         self.decode(&text, path)
     }
 
@@ -167,7 +173,7 @@ impl Store {
     fn decode(&self, text: &[u8], path: &Path) -> anyhow::Result<Record> {
         self.parse(text, path).map_err(|why| {
             let what = format!("cannot use the record {}: {why}", path.display());
-            Lacking { what, hint: None }.into()
+            Lacking { what, hint: Some(WHAT_THERE_IS.to_string()) }.into()
         })
     }
 
@@ -192,7 +198,7 @@ impl Store {
     }
 
     /// Finds the record that somebody means: the beginning of its name, its last four digits, `last`, `last~N` (N
-    /// runs before the last), or the path of a file.
+    /// runs before the last), or the path of a file. A name that fits no run may be that of a file here.
     pub fn resolve(&self, text: &str) -> anyhow::Result<PathBuf> {
         if text.contains('/') || text.ends_with(".json") {
             return Ok(PathBuf::from(text));
@@ -204,9 +210,10 @@ impl Store {
         };
         match found[..] {
             [id] => Ok(self.path_of(id)),
+            [] if Path::new(text).is_file() => Ok(PathBuf::from(text)),
             [] => Err(Usage {
                 what: format!("no run `{text}` among the {} in {}", ids.len(), self.dir.display()),
-                hint: Some("`weir results list` shows what there is".to_string()),
+                hint: Some(WHAT_THERE_IS.to_string()),
             }
             .into()),
             _ => Err(Usage {
@@ -407,6 +414,22 @@ mod tests {
             }
         }
         assert_eq!(store.resolve("/x/y.json").unwrap(), PathBuf::from("/x/y.json"));
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_by_its_own_name_with_a_hint() {
+        let (_dir, store) = store_with(&["20261120-1-aaaa"]);
+        // Tests run in the folder of their crate.
+        for (name, why) in [
+            ("Cargo.toml", "cannot use the record Cargo.toml: not a record"),
+            ("/etc/passwd", "cannot use the record /etc/passwd: not a record"),
+            ("/", "cannot read the record /: "),
+            ("/nonexist", "cannot read the record /nonexist: "),
+        ] {
+            let error = store.load(&store.resolve(name).unwrap()).unwrap_err();
+            assert!(format!("{error:#}").starts_with(why), "{error:#}");
+            assert_eq!(weir_cli::failure::hint_of(&error).as_deref(), Some(WHAT_THERE_IS), "{name}");
+        }
     }
 
     #[test]
