@@ -80,6 +80,11 @@ impl Survey {
             what: format!("cannot see how much room {} has: {error}", self.path.display()),
             hint: None,
         })?;
+        if space.size_bytes == 0 {
+            let what = format!("{} is on {}, which stores nothing", self.path.display(), self.kind());
+            let hint = Some("give a folder on the storage in question".to_string());
+            return Err(Lacking { what, hint }.into());
+        }
         room::divide(space.size_bytes, space.free_bytes, plan.file_size, exact, flood).map_err(|full| {
             let what = format!(
                 "{} is too full: weir needs {} and would leave {} free, but only {} is free",
@@ -110,5 +115,21 @@ impl Survey {
             cpu_busy: load.cpu.busy_percent / 100.0,
             dirty: Bytes(load.memory.dirty_bytes + load.memory.writeback_bytes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_core::units::Nanos;
+
+    use super::*;
+    use crate::doctor::plan;
+
+    #[test]
+    fn a_file_system_of_the_kernels_own_is_not_called_full() {
+        let survey = look(Path::new("/proc")).unwrap();
+        let plan = plan::plan(Mode::of(Nanos::from_secs(30)), None);
+        let error = survey.room(&plan, false, Bytes(0)).unwrap_err();
+        assert_eq!(error.to_string(), "/proc is on proc, which stores nothing");
     }
 }
