@@ -46,6 +46,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         let what = format!("expected a file for --out, got {}", out.display());
         return Err(Usage { what, hint: Some("name the file to write".to_string()) }.into());
     }
+    refuse_another_recording(&out, args.blktrace)?;
     Ok(Options {
         devices: devices(&[args.devices.as_slice(), &args.device].concat())?,
         events: match args.events {
@@ -65,6 +66,20 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         },
         command: args.command.clone(),
     })
+}
+
+/// No recording can be made again: one of the same name is not replaced. An empty file holds none, and a pipe takes any.
+fn refuse_another_recording(out: &Path, blktrace: bool) -> anyhow::Result<()> {
+    let mut first = out.as_os_str().to_os_string();
+    if blktrace {
+        first.push(".blktrace.0");
+    }
+    if fs::metadata(&first).is_ok_and(|there| there.is_file() && there.len() > 0) {
+        let what = format!("{} exists", Path::new(&first).display());
+        let hint = "name another file for --out, or remove this one".to_string();
+        return Err(Usage { what, hint: Some(hint) }.into());
+    }
+    Ok(())
 }
 
 fn default_out(blktrace: bool) -> PathBuf {
@@ -118,4 +133,29 @@ fn complain(summary: &Summary) -> anyhow::Result<()> {
         summary.lost
     );
     Err(Lacking { what, hint: Some("free some space, or name another file with --out".to_string()) }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_replaces_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("empty"), "").unwrap();
+        fs::write(at("a.weirtrace"), "a recording").unwrap();
+        fs::write(at("b.blktrace.0"), "a recording").unwrap();
+        for (out, blktrace, is_refused) in [
+            ("a.weirtrace", false, true),
+            ("a.weirtrace", true, false),
+            ("b", true, true),
+            ("b", false, false),
+            ("empty", false, false),
+        ] {
+            let refused = refuse_another_recording(&at(out), blktrace);
+            assert_eq!(refused.is_err(), is_refused, "{out} {blktrace}: {refused:?}");
+        }
+        assert!(refuse_another_recording(Path::new("/dev/null"), false).is_ok());
+    }
 }
