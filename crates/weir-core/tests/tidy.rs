@@ -83,7 +83,7 @@ const BINARY_EDGES: Edges = &[
     ("guard", &["change_journal", "clock", "daemon", "devices", "failure", "machine", "session", "store"]),
     ("recorder", &["clock", "daemon", "failure", "guard"]),
     ("cli", &["daemon", "guard", "manual", "output"]),
-    ("completion", &["cli", "store"]),
+    ("completion", &["cli", "manual", "store"]),
     ("settings", &["cli", "databases", "experiments", "failure", "guard", "output", "recorder"]),
     ("inputs", &["cli", "databases", "experiments", "failure", "guard", "recorder", "servers", "settings"]),
     (

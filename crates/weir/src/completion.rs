@@ -8,9 +8,14 @@ use std::path::Path;
 
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
+use weir_core::workload::spec::{Arrival, EngineKind, OpenSync, SyncMode};
+use weir_core::workload::text::Direction;
 use weir_host::{Host, knob};
 use weir_knobs::catalog;
+use weir_sysbench::help::SCRIPTS;
+use weir_sysbench::options::{self, Kind, Known};
 
+use crate::manual::TOPICS;
 use crate::{cli, store};
 
 type Offer = fn(&str) -> Vec<CompletionCandidate>;
@@ -21,7 +26,15 @@ pub fn answer<T>(fleet: impl FnOnce(&[OsString]) -> T) {
     if weir_cli::completion::is_about("fleet") {
         fleet(&env::args_os().skip(1).collect::<Vec<_>>());
     }
-    weir_cli::completion::answer(|| offering(cli::command()));
+    weir_cli::completion::answer(all);
+}
+
+/// The commands with their values, and the topics of `help`, which is clap's own and knows commands alone.
+fn all() -> Command {
+    let mut command = offering(cli::command());
+    command.build();
+    let topics = TOPICS.iter().map(|topic| Command::new(topic.name).about(topic.about));
+    command.mut_subcommand("help", |help| help.subcommands(topics))
 }
 
 /// A command and all below it, each value with what can stand for it.
@@ -39,7 +52,21 @@ fn offering(command: Command) -> Command {
 /// The name of a value says what it stands for.
 fn offer(command: &str, argument: &Arg) -> Option<Offer> {
     let value = argument.get_value_names()?.first()?.as_str();
+    let of_a_job: Option<Offer> = match argument.get_long() {
+        Some("rw") => Some(|typed| words(typed, Direction::WORDS)),
+        Some("engine") => Some(|typed| words(typed, EngineKind::WORDS)),
+        Some("sync-mode") => Some(|typed| words(typed, SyncMode::WORDS)),
+        Some("open-sync") => Some(|typed| words(typed, OpenSync::WORDS)),
+        Some("arrival") => Some(|typed| words(typed, Arrival::WORDS)),
+        _ => None,
+    };
+    of_a_job.or_else(|| offer_of_value(command, value))
+}
+
+fn offer_of_value(command: &str, value: &str) -> Option<Offer> {
     Some(match (command, value) {
+        ("fileio", "SYSBENCH-ARGS") => of_fileio,
+        ("sysbench", "SYSBENCH-ARGS") => of_sysbench,
         (_, "RUN") | ("compare", "A" | "B") => runs,
         (_, "DEVICE" | "PATH|DEVICE") => devices,
         (_, "KNOB" | "KNOB,…") => knobs,
@@ -111,6 +138,31 @@ fn spellings(knob: &str) -> Vec<String> {
     }
 }
 
+fn words(typed: &str, known: &[&str]) -> Vec<CompletionCandidate> {
+    starting(typed, known.iter().map(|word| word.to_string()))
+}
+
+/// sysbench's own command line, which clap passes through: its commands, and its options up to their values.
+fn of_fileio(typed: &str) -> Vec<CompletionCandidate> {
+    let commands = ["prepare", "run", "cleanup", "help"].map(String::from).into_iter();
+    starting(typed, commands.chain(spelt(options::general().chain(options::FILEIO))))
+}
+
+/// The same, databases' too.
+fn of_sysbench(typed: &str) -> Vec<CompletionCandidate> {
+    let mut found = of_fileio(typed);
+    let tests = ["fileio"].iter().chain(&SCRIPTS).map(|test| test.to_string());
+    found.extend(starting(typed, tests.chain(spelt(options::database()))));
+    found
+}
+
+fn spelt(known: impl Iterator<Item = &'static Known>) -> impl Iterator<Item = String> {
+    known.map(|known| match known.kind {
+        Kind::Flag => format!("--{}", known.name),
+        _ => format!("--{}=", known.name),
+    })
+}
+
 fn folders(typed: &str) -> Vec<CompletionCandidate> {
     PathCompleter::dir().complete(typed.as_ref())
 }
@@ -146,6 +198,10 @@ mod tests {
             "tune race KNOB",
             "tune ladder STEP",
             "db sandbox mariadb DIR",
+            "bench ENGINE",
+            "bench MODE",
+            "fileio SYSBENCH-ARGS",
+            "sysbench SYSBENCH-ARGS",
         ] {
             let words: Vec<&str> = line.split(' ').collect();
             let (value, path) = words.split_last().unwrap();
@@ -172,10 +228,38 @@ mod tests {
     }
 
     #[test]
+    fn help_is_offered_commands_and_topics() {
+        let all = all();
+        let help = all.find_subcommand("help").unwrap();
+        for word in ["doctor", "fleet", "units", "exit-codes"] {
+            assert!(help.find_subcommand(word).is_some(), "{word}");
+        }
+        assert!(help.find_subcommand("topic").is_none_or(Command::is_hide_set));
+    }
+
+    #[test]
+    fn words_of_jobs_and_sysbenchs_options_are_offered() {
+        let bench = cli::command().find_subcommand("bench").unwrap().clone();
+        for (option, typed, expected) in
+            [("rw", "randr", &["randread", "randrw"][..]), ("engine", "io", &["io_uring"])]
+        {
+            let argument =
+                bench.get_arguments().find(|argument| argument.get_long() == Some(option)).unwrap();
+            assert_eq!(values(offer("bench", argument).unwrap()(typed)), expected, "{option}");
+        }
+        assert_eq!(values(of_fileio("--file-te")), ["--file-test-mode="]);
+        assert_eq!(values(of_fileio("pre")), ["prepare"]);
+        assert_eq!(values(of_fileio("--histo")), ["--histogram"]);
+        assert_eq!(values(of_sysbench("oltp_read_o")), ["oltp_read_only"]);
+        assert_eq!(values(of_sysbench("--mysql-so")), ["--mysql-socket="]);
+    }
+
+    fn values(found: Vec<CompletionCandidate>) -> Vec<String> {
+        found.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
     fn of_a_list_the_last_is_completed() {
-        let values = |found: Vec<CompletionCandidate>| -> Vec<String> {
-            found.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
-        };
         assert_eq!(values(knobs("vm.swappiness,@/nr_r")), ["vm.swappiness,@/nr_requests"]);
         assert!(values(settings("@/nr_r")).contains(&"@/nr_requests=".to_string()));
         assert!(values(changes("fo")).contains(&"found".to_string()));

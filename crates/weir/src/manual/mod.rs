@@ -11,7 +11,7 @@ pub struct Topic {
     /// What is typed after `weir help`.
     pub name: &'static str,
     /// What it is about, for the list of topics.
-    about: &'static str,
+    pub about: &'static str,
     document: &'static str,
     /// The heading of the part; `None`: all of the document.
     part: Option<&'static str>,
