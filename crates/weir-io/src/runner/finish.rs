@@ -191,9 +191,9 @@ fn notes(job: &RunningJob) -> Vec<Note> {
         note(
             "punted-to-workers",
             format!(
-                "the kernel handed operations to {} worker threads (iou-wrk): the file system could not take them \
-                 without blocking; their CPU time counts for this process",
-                job.seen.ring_workers_max
+                "the kernel handed operations to {} (iou-wrk): the file system could not take them without blocking; \
+                 their CPU time counts for this process",
+                worker_threads(job.seen.ring_workers_max)
             ),
         );
     }
@@ -202,6 +202,10 @@ fn notes(job: &RunningJob) -> Vec<Note> {
         note("abandoned", format!("{stuck} operations were stuck past the time limit and were left behind"));
     }
     notes
+}
+
+fn worker_threads(n: usize) -> String {
+    format!("{n} worker thread{}", if n == 1 { "" } else { "s" })
 }
 
 /// Buffered reads of which the kernel passed few on to the storage. Other jobs of this process read there too, so the share
@@ -255,4 +259,17 @@ fn verify(
     }
     total.examples.truncate(8);
     Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::worker_threads;
+
+    #[test]
+    fn one_thread_is_none_of_several() {
+        assert_eq!(
+            [0, 1, 2].map(worker_threads),
+            ["0 worker threads", "1 worker thread", "2 worker threads"]
+        );
+    }
 }
