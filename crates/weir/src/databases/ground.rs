@@ -1,5 +1,7 @@
 //! The place of an experiment with a database: a server that was named, or a throw-away one with its tables.
 
+use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use weir_core::stop::Stop;
@@ -7,6 +9,7 @@ use weir_core::units::Bytes;
 use weir_db::Server;
 use weir_db::sandbox::{Flavour, Sandbox, SandboxSpec};
 use weir_experiment::Transactions;
+use weir_fs::Dir;
 use weir_oltp::OltpSpec;
 
 use super::progress::Loading;
@@ -27,6 +30,36 @@ pub struct Ground {
     pub logins: Logins,
     /// The throw-away server.
     pub sandbox: Option<Sandbox>,
+    /// Its place, where that was made for it: the last to go.
+    pub made: Option<MadeFolder>,
+}
+
+/// A folder that was not there before an experiment, and goes away with it unless somebody has put something into it.
+pub struct MadeFolder {
+    above: Dir,
+    name: OsString,
+}
+
+impl MadeFolder {
+    /// Makes the folder where it is missing, and none above it; `None`: it was there.
+    pub fn at(path: &Path) -> anyhow::Result<Option<MadeFolder>> {
+        let (false, Some(name)) = (path.exists(), path.file_name()) else { return Ok(None) };
+        let make = || {
+            let above = Dir::open(path.parent().unwrap_or(Path::new("")))?;
+            above.make_dir(name, 0o755)?;
+            Ok(MadeFolder { above, name: name.to_os_string() })
+        };
+        make().map(Some).map_err(|error: io::Error| {
+            let what = format!("cannot make {}: {error}", path.display());
+            Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into()
+        })
+    }
+}
+
+impl Drop for MadeFolder {
+    fn drop(&mut self) {
+        let _ = self.above.remove_dir(&self.name);
+    }
 }
 
 impl Ground {
@@ -44,7 +77,14 @@ impl Ground {
         });
         let place = place.unwrap_or_default();
         let logins = Logins::of(&premises.login.servers);
-        Ok(Ground { transactions, place, server: premises.server()?.clone(), logins, sandbox: None })
+        Ok(Ground {
+            transactions,
+            place,
+            server: premises.server()?.clone(),
+            logins,
+            sandbox: None,
+            made: None,
+        })
     }
 
     /// A throw-away server, made and filled.
@@ -65,7 +105,8 @@ impl Ground {
         let server = own::server_of(&sandbox);
         let name = servers::name(std::slice::from_ref(&server));
         let transactions = Transactions { spec: spec.clone(), server: name };
-        Ground { transactions, place, server, logins: Logins::default(), sandbox: Some(sandbox) }
+        let (logins, sandbox) = (Logins::default(), Some(sandbox));
+        Ground { transactions, place, server, logins, sandbox, made: None }
     }
 }
 
@@ -100,4 +141,29 @@ pub fn refuse_without_room(dir: &Path, bytes: u64) -> anyhow::Result<()> {
     );
     let hint = Some("fewer --tables or a smaller --table-size, or another folder".to_string());
     Err(Lacking { what, hint }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_missing_is_made_and_goes_unless_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert!(MadeFolder::at(folder.path()).unwrap().is_none());
+        for (name, used) in [("new", false), ("used", true)] {
+            let made = MadeFolder::at(&at(name)).unwrap();
+            assert!(at(name).is_dir() && MadeFolder::at(&at(name)).unwrap().is_none());
+            if used {
+                fs::write(at(name).join("file"), "").unwrap();
+            }
+            drop(made);
+            assert_eq!(at(name).exists(), used, "{name}");
+        }
+        let error = MadeFolder::at(&at("no/such")).err().unwrap();
+        assert!(error.to_string().contains("no/such"), "{error}");
+    }
 }

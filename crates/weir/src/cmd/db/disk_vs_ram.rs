@@ -10,7 +10,7 @@ use weir_oltp::{OltpSpec, Script, size};
 use super::experiment::{arm, asked, carry_out, folder_of, goal, sandbox_spec, spec};
 use crate::cli::db::disk_vs_ram::Args;
 use crate::databases::explain::Trials;
-use crate::databases::ground::{Ground, filled, name_of, refuse_without_room};
+use crate::databases::ground::{Ground, MadeFolder, filled, name_of, refuse_without_room};
 use crate::databases::own::server_of;
 use crate::databases::sandbox::failed;
 use crate::experiments::{Asked, planned};
@@ -37,6 +37,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let stopped = || stop.requested().is_some();
     refuse_without_room(&args.ram, size::tables_bytes(&spec, flavour.dialect()) + SERVER_BYTES)?;
     let dir = folder_of(&common.sandbox);
+    let made = MadeFolder::at(&dir)?;
     let name = name_of(flavour)?;
     let mut disk = filled(&sandbox_spec(&common.sandbox, flavour, &dir.join(&name))?, &spec, &stop)?;
     disk.stop().map_err(failed)?;
@@ -45,7 +46,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     disk.run(&stopped).map_err(failed)?;
     ram.run(&stopped).map_err(failed)?;
     let ram_server = server_of(&ram);
-    let ground = Ground::of_sandbox(disk, &spec, dir);
+    let ground = Ground { made, ..Ground::of_sandbox(disk, &spec, dir) };
     let in_ram = Transactions {
         server: crate::servers::name(std::slice::from_ref(&ram_server)),
         ..ground.transactions.clone()

@@ -10,7 +10,7 @@ use weir_oltp::{OltpSpec, Script, validate};
 
 use crate::cli::db::experiment::{ExperimentArgs, SandboxArgs, TrialArgs};
 use crate::cmd::tune;
-use crate::databases::ground::{Ground, name_of};
+use crate::databases::ground::{Ground, MadeFolder, name_of};
 use crate::experiments::{self, Asked, Measured, Planned};
 use crate::failure::{Outcome, Usage};
 use crate::inputs::db::servers as named;
@@ -33,8 +33,9 @@ pub fn ground(args: &ExperimentArgs, script: Script, stop: &Stop) -> anyhow::Res
     match args.sandbox.sandbox {
         Some(flavour) => {
             let dir = folder_of(&args.sandbox);
+            let made = MadeFolder::at(&dir)?;
             let sandbox = sandbox_spec(&args.sandbox, flavour, &dir.join(name_of(flavour)?))?;
-            Ground::made(&sandbox, &spec, dir, stop)
+            Ok(Ground { made, ..Ground::made(&sandbox, &spec, dir, stop)? })
         }
         None => {
             refuse_without_sandbox(&args.sandbox)?;
@@ -152,5 +153,6 @@ pub fn carry_out(
     let lab = experiments::lab(asked, stop)?;
     let outcome = tune::carry_out(lab, planned, asked, (trials.dry_run, trials.format), command, stop);
     drop(ground.sandbox);
+    drop(ground.made);
     outcome
 }
