@@ -127,7 +127,7 @@ fn race(typed: &Typed, args: &RaceArgs, lab: &mut Lab<'_>, stop: &Stop) -> anyho
         names.iter().map(|knob| knobs::read(&lab.host, knob)).collect::<anyhow::Result<Vec<_>>>()?;
     let vm = lab.host.vm_settings();
     let facts = Facts {
-        write_bps: write_rate(typed, lab, stop)?,
+        write_bps: write_rate(typed, lab, &names, stop)?,
         dirty_threshold: vm.dirty_threshold_bytes.unwrap_or(0),
         background_threshold: vm.dirty_background_threshold_bytes.unwrap_or(0),
     };
@@ -197,7 +197,7 @@ fn refines(args: &SweepArgs) -> bool {
 fn grid(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<Vec<String>> {
     if args.knob == DIRTY_BYTES {
         let found = lab.host.vm_settings().dirty_threshold_bytes.unwrap_or(0);
-        let rate = write_rate(typed, lab, stop)?;
+        let rate = write_rate(typed, lab, &[settings::knob(DIRTY_BYTES, None)?], stop)?;
         return Ok(settings::dirty_values(rate, Bytes(found)));
     }
     let knob = settings::knob(&args.knob, lab.target.device.as_deref())?;
@@ -208,11 +208,12 @@ fn grid(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> anyh
     Ok(values)
 }
 
-/// What the device writes.
-fn write_rate(typed: &Typed, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<f64> {
+/// What the device writes: nothing is written where the knobs cannot be turned afterwards.
+fn write_rate(typed: &Typed, lab: &mut Lab<'_>, turned: &[KnobName], stop: &Stop) -> anyhow::Result<f64> {
     if typed.dry_run {
         say!("note: a dry run measures nothing: the values are those for a device of 200 MB/s");
         return Ok(DRY_RATE);
     }
+    knobs::check_privileges(&lab.host, &[], turned)?;
     rate::measure(lab, typed.asked.measured.job(), &typed.asked.place(), stop)
 }
