@@ -247,6 +247,9 @@ fn check(seen: &Seen) -> Result<(), TestCaseError> {
         serde_json::from_str(&json::oltp(&result).unwrap_or_default()).unwrap_or_default();
     let account = &json["processors"];
     let of = |name: &str| account[name].as_f64().unwrap_or(0.0);
+    if reports[0].contains("limited by CPU (server)") {
+        prop_assert!(of("rest") <= 0.501 * of("busy"), "{account}: {}", reports[0]);
+    }
     prop_assert!((of("server") + of("client") + of("rest") - of("busy")).abs() < 1e-9, "{account}");
     prop_assert!(
         of("rest") >= 0.0 && (of("busy") - json["cpu"]["machine_busy"].as_f64().unwrap_or(-1.0)).abs() < 1e-9,

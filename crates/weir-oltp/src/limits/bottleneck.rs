@@ -2,17 +2,22 @@
 //!
 //! Every limit is weighed by the share of the sessions' time that it accounts for. Sleeping is a limit of its own kind;
 //! time on a processor and in its queue is the processor's only where processors are short, or else it is what the work
-//! takes. If nothing is short and nobody waits, too few sessions ask.
+//! takes; and a queue behind other programs is theirs. If nothing is short and nobody waits, too few sessions ask.
+//!
+//! Shares alone name the limit. Bounds and tests are other evidence of the same run: where one of them speaks against the
+//! verdict, the verdict is less sure.
 
 use super::bounds::Bounds;
 use super::diagnosis::{Candidate, Confidence, Diagnosis, Limit};
+use super::elasticity::held;
 use super::evidence::Evidence;
 use super::profile::{Part, Profile};
 use super::signs::{
-    SATURATED, WORTH_NAMING, are_short, busy_share, client_queues, commits_by_clock, holds_up_writers,
-    is_in_memory, is_satisfied, pages_fill_device, serve_unsummed, server_queues, serves_here, stalled,
-    stalled_latches,
+    SATURATED, WORTH_NAMING, are_short, behind_others, busy_share, client_queues, commits_by_clock,
+    holds_up_writers, is_in_memory, is_satisfied, pages_fill_device, serve_unsummed, server_queues,
+    serves_here, stalled, stalled_latches,
 };
+use super::tested::Tested;
 use super::traps::traps;
 use super::waits::Wait;
 use super::words;
@@ -31,22 +36,42 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
     let profile = Profile::of(evidence);
     let candidates = candidates(evidence, &profile);
     let (limit, share) = name(evidence, &profile, &candidates);
-    let confidence = confidence(evidence, &profile, limit, &candidates);
     let bounds = Bounds::of(evidence, &profile);
-    Diagnosis {
+    let mut verdict = Diagnosis {
         limit,
         share,
-        confidence,
+        confidence: confidence(evidence, &profile, limit, &candidates),
         headline: words::headline(evidence, limit, share, &bounds),
         evidence: words::evidence(evidence, &profile, limit),
         chain: chain(evidence, &profile, limit),
-        tested: evidence.watched.tested.clone(),
+        tested: Vec::new(),
         traps: traps(evidence, &profile),
         unseen: evidence.watched.unseen.clone(),
         bounds,
         candidates,
         profile,
+    };
+    // A record may hold tests of another version's verdict.
+    let again = |tested: &Tested| held(tested.change, tested.pairs, tested.ratio, &verdict);
+    verdict.tested = evidence.watched.tested.iter().map(again).collect();
+    if verdict.tested.iter().any(|tested| tested.confirms == Some(false)) {
+        verdict.confidence = Confidence::Low;
+        verdict.headline += words::TESTED_AGAINST;
+    } else if is_outbid(limit, &bounds) {
+        verdict.confidence = verdict.confidence.min(Confidence::Medium);
     }
+    verdict
+}
+
+/// Whether a change to another resource than the one named could give more.
+fn is_outbid(limit: Limit, bounds: &Bounds) -> bool {
+    let (storage, processors) = (bounds.faster_disk, bounds.more_cpu);
+    let (own, other) = match limit {
+        Limit::CommitLatency | Limit::ReadIo | Limit::WriteBack => (storage, processors),
+        Limit::ServerCpu | Limit::OtherPrograms => (processors, storage),
+        _ => (None, None),
+    };
+    own.zip(other).is_some_and(|(own, other)| own < other)
 }
 
 fn name(evidence: &Evidence, profile: &Profile, candidates: &[Candidate]) -> (Limit, f64) {
@@ -88,10 +113,11 @@ fn is_plain_work(part: Part) -> bool {
 
 fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     let share = |part| profile.share(part);
-    let is_short = are_short(evidence, SATURATED);
-    // Running is the processors' only where they are short.
+    let (queues, others) = (server_queues(evidence, profile), behind_others(evidence));
+    // Running is the processors' only where they are short, and not for others.
+    let is_short = are_short(evidence, SATURATED) && others < MOSTLY;
     let running = |part| if is_short { share(part) } else { 0.0 };
-    let server_works = running(Part::ServerRuns) + server_queues(evidence, profile);
+    let server_works = running(Part::ServerRuns) + queues * (1.0 - others);
     let server = if serves_here(evidence) { server_works } else { 0.0 };
     // A client that runs for most of the time limits it, whatever else could run meanwhile.
     let client_runs = share(Part::ClientRuns);
@@ -100,10 +126,14 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     let is_its_own = client_runs >= MOSTLY || confinement(evidence, profile) == (true, true);
     let whole = client_works + client_queues(evidence, profile);
     let client = if serve_unsummed(evidence) && !is_its_own { 0.0 } else { whole };
+    let beside = if is_short { client_beside_server(evidence, client, server) } else { 0.0 };
+    let client_limit = client_limit(evidence, profile);
+    let kept = if client_limit == Limit::OtherPrograms { client } else { 0.0 };
     let (commit, write_back) = (share(Part::Commit), share(Part::WriteBack) + stalled(evidence, profile));
     let mut all = vec![
-        Candidate { limit: Limit::ServerCpu, share: server + client_beside_server(evidence, client, server) },
-        Candidate { limit: client_limit(evidence, profile), share: client },
+        Candidate { limit: Limit::ServerCpu, share: server + beside },
+        Candidate { limit: client_limit, share: client - kept },
+        Candidate { limit: Limit::OtherPrograms, share: kept + queues * others },
         Candidate { limit: Limit::Replicas, share: share(Part::Replica) },
         Candidate { limit: Limit::ReadIo, share: share(Part::Read) },
         Candidate { limit: Limit::Locks, share: share(Part::Lock) },
@@ -128,7 +158,7 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
 fn client_beside_server(evidence: &Evidence, client: f64, server: f64) -> f64 {
     let cpu = &evidence.watched.cpu;
     let same = server > client && cpu.server_ns.is_some_and(|ns| ns > cpu.client_ns);
-    if same && are_short(evidence, SATURATED) { client } else { 0.0 }
+    if same { client } else { 0.0 }
 }
 
 /// A client that is kept from running is no measure of a server; one that runs all the time is the work's own cost. Where it

@@ -57,6 +57,13 @@ pub(super) fn pressing_others(evidence: &Evidence) -> f64 {
     all.map_or(0.0, |all| all.rest - all.niced)
 }
 
+/// Of a wait for a processor, the share that is behind other programs: their part of the processors that are used. Niced ones
+/// get a large part only where server and client leave it.
+pub(super) fn behind_others(evidence: &Evidence) -> f64 {
+    let all = Processors::watched(&evidence.watched).filter(|all| all.server.is_some());
+    all.map_or(0.0, |all| all.rest / all.busy.max(f64::MIN_POSITIVE))
+}
+
 /// Whether the data lie in memory, where no device can be waited for.
 pub(super) fn is_in_memory(evidence: &Evidence) -> bool {
     evidence.watched.device.as_ref().is_some_and(|device| device.is_memory)

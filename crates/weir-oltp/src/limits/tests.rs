@@ -4,8 +4,9 @@ use super::diagnosis::{Confidence, Diagnosis, Limit};
 use super::synthetic::{ELAPSED_NS, Scene, disk, memory};
 use super::waits::Wait;
 use super::watched::{Counters, Watched};
-use super::{Evidence, Part, judge};
+use super::{Change, Evidence, Part, held, judge};
 use weir_core::result::run_result::LATE_SHARE_MAX;
+use weir_core::stats::bootstrap::RatioInterval;
 
 #[track_caller]
 fn check(name: &str, evidence: &Evidence, limit: Limit) -> Diagnosis {
@@ -171,7 +172,7 @@ fn processors_that_others_keep_busy_limit_only_who_could_use_more() {
         (0.0, Limit::LoadGenerator),
         (0.7, Limit::LoadGenerator),
         (0.95, Limit::OtherPrograms),
-        (1.2, Limit::ServerCpu),
+        (1.2, Limit::OtherPrograms),
     ] {
         let mut evidence = scene.evidence();
         let ns = |processors: f64| (processors * ELAPSED_NS as f64) as u64;
@@ -179,6 +180,81 @@ fn processors_that_others_keep_busy_limit_only_who_could_use_more() {
         evidence.watched.cpu.machine_ns = Some(ns(0.8 + others));
         check(&format!("others on {others} processors"), &evidence, limit);
     }
+}
+
+/// What a session waits for a processor that others hold is theirs, and what it runs is its work.
+#[test]
+fn a_queue_belongs_to_those_who_hold_the_processors() {
+    let commit: &[(Wait, f64)] = &[(Wait::Commit, 0.4), (Wait::Client, 0.3)];
+    let scene =
+        Scene { sessions: 1, server: (0.24, 0.2), client: (0.07, 0.1), waits: commit, ..Scene::default() };
+    let ns = |processors: f64| (processors * ELAPSED_NS as f64) as u64;
+    let with = |scene: &Scene, server: f64, machine: f64| {
+        let mut evidence = scene.evidence();
+        evidence.watched.cpu.server_ns = Some(ns(server));
+        evidence.watched.cpu.machine_ns = Some(ns(machine));
+        evidence
+    };
+    // MariaDB, one connection, beside programs on 1.69 of 2 processors.
+    let verdict = check("commits beside others", &with(&scene, 0.24, 2.0), Limit::CommitLatency);
+    assert!(verdict.confidence < Confidence::High, "{verdict:#?}");
+    let share = |limit| verdict.candidates.iter().find(|c| c.limit == limit).map_or(0.0, |c| c.share);
+    assert!(share(Limit::OtherPrograms) > 0.2 && share(Limit::ServerCpu) < 0.1, "{:?}", verdict.candidates);
+    // Eight, which do little but wait for their turn.
+    let queue =
+        Scene { sessions: 8, server: (0.1, 0.7), client: (0.02, 0.03), waits: &[], ..Scene::default() };
+    let verdict = check("others hold most", &with(&queue, 0.4, 2.0), Limit::OtherPrograms);
+    let words = "they use 1.44 of 2 processors, and 73 % of the time waits for a processor";
+    assert!(verdict.headline.contains(words), "{}", verdict.headline);
+    let verdict = check("others hold some", &with(&queue, 1.6, 2.0), Limit::ServerCpu);
+    assert_eq!(verdict.confidence, Confidence::High, "{verdict:#?}");
+    assert!(verdict.headline.contains("a processor behind other sessions"), "{}", verdict.headline);
+    // MariaDB, eight connections, beside compilers at `nice`.
+    let niced = Scene {
+        sessions: 8,
+        server: (0.09, 0.41),
+        client: (0.05, 0.25),
+        waits: &[(Wait::Commit, 0.17), (Wait::Client, 0.33)],
+        ..Scene::default()
+    };
+    let mut evidence = with(&niced, 0.8, 1.24);
+    evidence.watched.cpu.niced_ns = Some(ns(0.76));
+    check("others are niced", &evidence, Limit::OtherPrograms);
+}
+
+/// A verdict is no surer than its bounds and its tests allow.
+#[test]
+fn what_speaks_against_a_verdict_lowers_its_confidence() {
+    let scene = Scene {
+        sessions: 3,
+        server: (0.55, 0.1),
+        client: (0.08, 0.0),
+        waits: &[(Wait::Commit, 0.05), (Wait::Client, 0.3)],
+        idle: 0.11,
+        syncs: 1.0,
+        ..Scene::default()
+    };
+    let verdict = check("storage bounds more", &scene.evidence(), Limit::ServerCpu);
+    let bounds = verdict.bounds;
+    assert!(bounds.faster_disk.unwrap() > bounds.more_cpu.unwrap(), "{bounds:?}");
+    assert_eq!(verdict.confidence, Confidence::Medium);
+    let scene = Scene { waits: &[(Wait::Client, 0.35)], device: memory(), ..scene };
+    let mut evidence = scene.evidence();
+    let verdict = check("processors bound more", &evidence, Limit::ServerCpu);
+    assert_eq!(verdict.confidence, Confidence::High);
+    for (ratio, confidence) in [(0.5, Confidence::High), (1.0, Confidence::Low)] {
+        let ratio = RatioInterval { ratio, low: 0.99 * ratio, high: 1.01 * ratio };
+        evidence.watched.tested = vec![held(Change::HalfProcessors, 5, Some(ratio), &verdict)];
+        let found = judge(&evidence);
+        assert_eq!(found.confidence, confidence, "{found:#?}");
+        assert_eq!(
+            found.headline.contains("what was tried speaks against it"),
+            confidence == Confidence::Low
+        );
+    }
+    // A record of a version that named another limit.
+    evidence.watched.tested[0].confirms = Some(true);
+    assert_eq!(judge(&evidence).tested[0].confirms, Some(false));
 }
 
 /// PostgreSQL 18 with a client on one processor, behind two programs that spin there, while the server used up to all of the

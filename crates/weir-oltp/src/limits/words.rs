@@ -5,12 +5,19 @@ use super::diagnosis::Limit;
 use super::evidence::Evidence;
 use super::profile::{Part, Profile, percent};
 use super::signs::{
-    WORTH_NAMING, client_queues, is_in_memory, is_satisfied, serve_unsummed, serves_here, stalled,
+    WORTH_NAMING, behind_others, client_queues, is_in_memory, is_satisfied, serve_unsummed, server_queues,
+    serves_here, stalled,
 };
 use super::waits::Wait;
 use crate::durability::{figure, syncs_each};
 use crate::processors::Processors;
 use weir_core::units::{Nanos, grouped, per_second, significant};
+
+/// The end of a headline whose verdict a test contradicts.
+pub(super) const TESTED_AGAINST: &str = "; what was tried speaks against it";
+
+/// Shares below this are not worth a clause.
+const WORTH_SAYING: f64 = 0.01;
 
 /// `1.21` → `21 %`.
 fn gain(ratio: f64) -> String {
@@ -47,14 +54,13 @@ pub(super) fn headline(evidence: &Evidence, limit: Limit, share: f64, bounds: &B
             connections(evidence),
             idle(evidence)
         ),
-        Limit::OtherPrograms => format!(
-            "limited by other programs: {}, and {} wait for little else; measure again without them",
-            held_by_others(evidence),
-            connections(evidence)
-        ),
+        Limit::OtherPrograms => {
+            format!("limited by other programs: {}; measure again without them", held_by_others(evidence))
+        }
         Limit::ServerCpu => {
+            let whose = if queued_behind_others(evidence) { " behind other sessions" } else { "" };
             format!(
-                "limited by CPU (server): {} of the time runs or waits for a processor{disk}",
+                "limited by CPU (server): {} of the time runs or waits for a processor{whose}{disk}",
                 percent(share)
             )
         }
@@ -103,9 +109,19 @@ fn idle(evidence: &Evidence) -> String {
     })
 }
 
+/// Whether sessions wait for others than each other to leave a processor: the share of the limit leaves that out.
+fn queued_behind_others(evidence: &Evidence) -> bool {
+    behind_others(evidence) * server_queues(evidence, &Profile::of(evidence)) >= WORTH_SAYING
+}
+
 fn held_by_others(evidence: &Evidence) -> String {
-    let all = Processors::watched(&evidence.watched).unwrap_or_default();
-    format!("they use {:.2} of {} processors and leave none idle", all.rest, all.online)
+    let (all, profile) = (Processors::watched(&evidence.watched).unwrap_or_default(), Profile::of(evidence));
+    let held = format!("they use {:.2} of {} processors", all.rest, all.online);
+    let queued = profile.share(Part::ServerQueues) + profile.share(Part::ClientQueues);
+    if queued >= WORTH_SAYING {
+        return format!("{held}, and {} of the time waits for a processor", percent(queued));
+    }
+    format!("{held} and leave none idle, and {} wait for little else", connections(evidence))
 }
 
 fn connections(evidence: &Evidence) -> String {
