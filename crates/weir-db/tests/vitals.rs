@@ -33,7 +33,7 @@ fn counters_grow_with_work_and_variables_are_there() {
         for id in 0..300 {
             connection.run(&format!("INSERT INTO a VALUES ({id}, 'x')")).unwrap();
             if id % 100 == 0 {
-                watch.look().unwrap();
+                watch.look(&mut |thread| (thread, None)).unwrap();
             }
         }
         if sandbox.server().dialect == Dialect::Postgres {

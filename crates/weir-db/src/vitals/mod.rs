@@ -8,7 +8,7 @@ mod variables;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use weir_oltp::limits::Sessions;
+use weir_oltp::limits::{OffCpu, Sessions};
 use weir_oltp::vitals::{self, Gauges, Snapshot, Vitals};
 
 use crate::connection::Connection;
@@ -124,15 +124,15 @@ impl Watch {
         self.begun.elapsed()
     }
 
-    /// Looks at the sessions, and once a second at the gauges. To be called every [`LOOK`].
+    /// Looks at the sessions, and once a second at the gauges. To be called every [`LOOK`]. `find` as in [`sessions()`].
     ///
     /// # Errors
     /// When the connection is lost.
-    pub fn look(&mut self) -> Result<(), DbError> {
+    pub fn look(&mut self, find: &mut dyn FnMut(u32) -> (u32, Option<OffCpu>)) -> Result<(), DbError> {
         let started = Instant::now();
         if !self.sessions_refused {
             self.sessions_refused =
-                sessions::look(&mut self.connection, &mut self.sessions, &mut self.unseen)?;
+                sessions::look(&mut self.connection, &mut self.sessions, &mut self.unseen, find)?;
         }
         if self.gauged.elapsed() >= GAUGE {
             self.gauged = Instant::now();

@@ -63,7 +63,8 @@ fn statement(dialect: Dialect, version: &str, whose: Whose) -> String {
             // The question for the holder of a lock takes locks in the server: asked only of sessions that wait.
             let behind = "CASE WHEN wait_event_type = 'Lock' THEN (pg_blocking_pids(pid))[1] END";
             let (behind, chosen) = match whose {
-                Whose::AtWork => ("NULL", "state <> 'idle'"),
+                // `idle in transaction` waits for its client, as a sleeping session of MySQL does in its transaction.
+                Whose::AtWork => ("NULL", "state NOT LIKE 'idle%'"),
                 Whose::OfThisDatabase => (behind, "datname = current_database()"),
             };
             format!(
@@ -130,8 +131,11 @@ pub fn sessions(
     let (dialect, version) = (connection.dialect(), connection.version().to_string());
     let rows = connection.query(&statement(dialect, &version, whose))?;
     // Threads are looked at right after the list was made, so that the two belong together.
-    let mut sessions: Vec<ServerSession> =
-        rows.iter().filter_map(|row| session(dialect, row, find)).collect();
+    let mut sessions: Vec<ServerSession> = rows
+        .iter()
+        .filter_map(|row| session(dialect, row, find))
+        .filter(|session| whose == Whose::OfThisDatabase || !has_answered(dialect, session))
+        .collect();
     if dialect == Dialect::MySql && !is_mariadb(&version) {
         follow_leader(&mut sessions, || {
             let points =
@@ -148,6 +152,11 @@ pub fn sessions(
         sessions.iter_mut().for_each(|session| session.behind = behind.get(&session.id).copied());
     }
     Ok(sessions)
+}
+
+/// Whether a session of MySQL that was at work when the list was made has its client's answer behind it.
+fn has_answered(dialect: Dialect, session: &ServerSession) -> bool {
+    dialect == Dialect::MySql && session.wait == Wait::Client
 }
 
 /// In MySQL the leader of a group alone waits for the replica, before the group commits (`rpl_semi_sync_source_wait_point`,
@@ -197,9 +206,10 @@ pub(super) fn look(
     connection: &mut Connection,
     sum: &mut Sessions,
     unseen: &mut Unseen,
+    find: &mut dyn FnMut(u32) -> (u32, Option<OffCpu>),
 ) -> Result<bool, DbError> {
     unseen.asked += 1;
-    match sessions(connection, Whose::AtWork, &mut |thread| (thread, None)) {
+    match sessions(connection, Whose::AtWork, find) {
         Ok(sessions) => add(sum, &sessions),
         Err(error) if unseen.add("what sessions wait for", &error, "GRANT PROCESS ON *.*") => {
             return Ok(true);
@@ -219,7 +229,7 @@ fn session(
     let (first, second, lock_wait) = (text(row, 2), text(row, 3), text(row, 4) == "LOCK WAIT");
     let (wait, event) = match dialect {
         Dialect::Postgres if first.is_empty() => (Wait::Cpu, "CPU".to_string()),
-        Dialect::Postgres => (Wait::of_postgres(first, second), format!("{first}:{second}")),
+        Dialect::Postgres => (Wait::of_postgres(first, second, off_cpu), format!("{first}:{second}")),
         Dialect::MySql => {
             let event = if second.is_empty() { first } else { second };
             let event = if lock_wait { "LOCK WAIT" } else { event };
@@ -271,6 +281,22 @@ mod tests {
             let row = row(&[&["7", ""][..], &cells].concat());
             let found = session(dialect, &row, &mut |_| panic!("it has no thread")).unwrap();
             assert_eq!((found.wait, found.event.as_str()), expected, "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn sessions_that_wait_for_their_clients_are_not_at_work() {
+        let asked = statement(Dialect::Postgres, "PostgreSQL 15.10", Whose::AtWork);
+        assert!(asked.contains("state NOT LIKE 'idle%'"), "{asked}");
+        for (dialect, cells, sleeps, expected) in [
+            (Dialect::MySql, ["Execute", "Updating status"], OffCpu::Socket, true),
+            (Dialect::MySql, ["Execute", "Updating status"], OffCpu::Futex, false),
+            // A statement that reads rows from its client.
+            (Dialect::Postgres, ["Client", "ClientRead"], OffCpu::Socket, false),
+        ] {
+            let row = row(&[&["7", "7"][..], &cells, &["", ""]].concat());
+            let session = session(dialect, &row, &mut |own| (own, Some(sleeps))).unwrap();
+            assert_eq!(has_answered(dialect, &session), expected, "{session:?}");
         }
     }
 

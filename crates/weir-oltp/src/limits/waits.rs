@@ -64,11 +64,13 @@ impl Wait {
         Wait::Other,
     ];
 
-    /// PostgreSQL's `wait_event_type` and `wait_event`; both empty while a backend runs.
+    /// PostgreSQL's `wait_event_type` and `wait_event`, both empty while a backend runs, and where it sleeps, where that could
+    /// be seen: a backend that was woken keeps the names until it gets a processor.
     /// The names are those of the table "Wait Events" in PostgreSQL's documentation, 13 to 18. `Aio…` are 18's reads,
     /// which alone go that way: of a worker (`io_method = worker`, the default) or of io_uring.
-    pub fn of_postgres(kind: &str, event: &str) -> Wait {
+    pub fn of_postgres(kind: &str, event: &str, sleeps: Option<OffCpu>) -> Wait {
         match (kind, event) {
+            _ if sleeps == Some(OffCpu::Runs) => Wait::Cpu,
             ("", _) => Wait::Cpu,
             ("Client", _) => Wait::Client,
             ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") => Wait::Commit,
@@ -90,7 +92,8 @@ impl Wait {
     /// and where its thread sleeps, where that could be seen.
     ///
     /// The states are those of the servers' documentation ("General thread states"). MariaDB shows a commit under way as
-    /// `Commit` and, from the end of the statement to that of the group's sync, as `Updating status`; MySQL as
+    /// `Commit` and, from the end of the statement to that of the group's sync, as `Updating status`, which statements that
+    /// commit nothing hardly ever show; MySQL as
     /// `waiting for handler commit` and `query end`; of 5.7 see [`STARTING_COMMIT`].
     pub fn of_mysql(command: &str, state: &str, lock_wait: bool, sleeps: Option<OffCpu>) -> Wait {
         let idle = command.eq_ignore_ascii_case("sleep");
@@ -171,7 +174,10 @@ mod tests {
             ("LWLock", "BufferContent", Wait::Latch),
             ("Timeout", "VacuumDelay", Wait::Other),
         ] {
-            assert_eq!(Wait::of_postgres(kind, event), expected, "{kind}:{event}");
+            assert_eq!(Wait::of_postgres(kind, event, None), expected, "{kind}:{event}");
+            let runs = Wait::of_postgres(kind, event, Some(OffCpu::Runs));
+            assert_eq!(runs, Wait::Cpu, "{kind}:{event}");
+            assert_eq!(Wait::of_postgres(kind, event, Some(OffCpu::Futex)), expected, "{kind}:{event}");
         }
     }
 

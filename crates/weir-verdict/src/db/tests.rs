@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::synthetic::*;
 use super::*;
-use weir_oltp::limits::Wait;
+use weir_core::target::CpuLoad;
+use weir_oltp::limits::{OffCpu, Wait};
 
 const POSTGRES: [(&str, &str); 9] = [
     ("checkpoint_completion_target", "0.9"),
@@ -242,5 +243,29 @@ fn waits_have_shares_and_locks_a_grade() {
         let mut exam = server(Dialect::MySql, &MARIADB, &CALM);
         exam.vitals.sessions.waits = waits.iter().copied().collect();
         check(exam, "Waits", grade, words, &[]);
+    }
+}
+
+/// Where processors are used up, sessions that were woken wait for one.
+#[test]
+fn waits_beside_busy_processors_do_not_blame_the_storage() {
+    for (busy_percent, threads, says, silent) in [
+        (20.0, &[][..], "the cost of a sync on the storage decides", "Processors were"),
+        (97.0, &[], "Processors were 97 % busy: a session that was woken", "decides"),
+        (
+            97.0,
+            &[(OffCpu::Futex, 70), (OffCpu::Runs, 30)],
+            "as well as for the storage",
+            "a session that was woken",
+        ),
+    ] {
+        let mut exam = server(Dialect::MySql, &MARIADB, &CALM);
+        exam.vitals.sessions.waits = [(Wait::Commit, 70), (Wait::Cpu, 30)].into();
+        exam.vitals.sessions.off_cpu = threads.iter().copied().collect();
+        exam.load = Some(Load { cpu: CpuLoad { busy_percent, ..CpuLoad::default() }, ..Load::default() });
+        let waits = report(exam).findings.into_iter().find(|finding| finding.topic == "Waits").unwrap();
+        let said: Vec<&str> = waits.statements.iter().map(|statement| statement.text.as_str()).collect();
+        let said = said.join(" ");
+        assert!(said.contains(says) && !said.contains(silent), "{busy_percent}: {said}");
     }
 }

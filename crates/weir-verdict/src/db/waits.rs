@@ -12,6 +12,15 @@ const NAMED: f64 = 0.05;
 /// Waiting for locks so much is a matter of the application.
 const LOCKS_FAIR: f64 = 0.2;
 const LOCKS_POOR: f64 = 0.5;
+/// From this share of busy processors on, sessions wait for them as well.
+const CROWDED: f64 = 0.85;
+
+/// The share of processors that was busy, where that was so much that waits have queues for processors in them.
+fn crowded(view: &View) -> Option<f64> {
+    let cpu = view.exam.load.as_ref()?.cpu;
+    let busy = (cpu.busy_percent + cpu.steal_percent) / 100.0;
+    (busy >= CROWDED).then_some(busy)
+}
 
 /// MySQL's list of sessions does not tell who reads or waits for a latch from who runs: that takes a look at its threads.
 fn name(view: &View, wait: Wait) -> &'static str {
@@ -54,10 +63,27 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
         );
         statements.insert(0, Statement::new(text, Vec::new()));
     }
+    let crowded = crowded(view);
+    if let Some(busy) = crowded.filter(|_| sessions.off_cpu.is_empty()) {
+        let text = format!(
+            "Processors were {} busy: a session that was woken and waits for one still shows what it waited for before, so \
+             that shares of waits are too large.",
+            percent(busy)
+        );
+        statements.push(Statement::new(text, Vec::new()));
+    }
     let most = |wait| sessions.share(wait) >= 0.5;
     if most(Wait::Commit) {
-        let text = "Commits are most of it: the cost of a sync on the storage decides; group commit needs \
-            more sessions at once.";
+        let text = match crowded {
+            None => "Commits are most of it: the cost of a sync on the storage decides; group commit needs more sessions \
+                at once."
+                .to_string(),
+            Some(busy) => format!(
+                "Commits are most of it, but processors were {} busy, and a commit waits for these as well as for the \
+                 storage: `weir trace fsync` divides the time of a sync.",
+                percent(busy)
+            ),
+        };
         statements.push(Statement::new(text, Vec::new()));
     }
     if most(Wait::Replica) {

@@ -9,13 +9,14 @@ use weir_db::credentials::Login;
 use weir_db::database::is_local;
 use weir_db::vitals::{LOOK, Watch};
 use weir_db::{DbError, Server};
-use weir_host::Host;
+use weir_host::{Host, Numbers};
 use weir_oltp::Dialect;
 use weir_oltp::vitals::Vitals;
 use weir_verdict::db::{self, Examination};
 
 use super::server;
 use super::watch::place::{self, Home};
+use super::watch::sessions;
 use crate::progress::Progress;
 
 /// Watches a server for so long, or until the user has seen enough.
@@ -32,14 +33,15 @@ pub fn examine(mut login: Login, duration: Duration, stop: &Stop) -> anyhow::Res
     let server = server::first(&login)?.clone();
     let home = place::find(&Host::live(), &server, &mut connection);
     let watch = Watch::begin(connection).map_err(|error| lost(error, &server))?;
-    let place = DataPlace::of(&server, home, &watch);
-    let watched = observe(watch, &place, duration, stop).map_err(|error| lost(error, &server))?;
+    let mut place = DataPlace::of(&server, home, &watch);
+    let watched = observe(watch, &mut place, duration, stop).map_err(|error| lost(error, &server))?;
     Ok(place.examination(&server, watched, stop))
 }
 
-/// Where the data of a server on this machine lie.
+/// Where the data of a server on this machine lie, and its threads.
 struct DataPlace {
     host: Host,
+    numbers: Option<Numbers>,
     data_dir: Option<PathBuf>,
     target: Option<TargetFacts>,
     unseen: Vec<String>,
@@ -68,8 +70,9 @@ impl DataPlace {
                 None
             }
         };
+        let numbers = home.process.map(|process| Numbers::of(&host, process));
         let data_dir = home.data.or(reported);
-        DataPlace { host, data_dir, target, unseen }
+        DataPlace { host, numbers, data_dir, target, unseen }
     }
 
     fn examination(self, server: &Server, watched: (Vitals, Option<Load>), stop: &Stop) -> Examination {
@@ -100,7 +103,7 @@ fn target(host: &Host, dir: &Path, unseen: &mut Vec<String>) -> Option<TargetFac
 /// Watches until the time is over or the user has seen enough.
 fn observe(
     mut watch: Watch,
-    place: &DataPlace,
+    place: &mut DataPlace,
     duration: Duration,
     stop: &Stop,
 ) -> Result<(Vitals, Option<Load>), DbError> {
@@ -108,7 +111,9 @@ fn observe(
     let mut progress = Progress::new();
     let mut due = Instant::now();
     while watch.elapsed() < duration && stop.requested().is_none() {
-        watch.look()?;
+        let (host, numbers) = (&place.host, &mut place.numbers);
+        numbers.iter_mut().for_each(Numbers::begin);
+        watch.look(&mut |own| sessions::thread(host, numbers.as_mut(), own))?;
         progress.show(&format!(
             "watching the server: {} of {} s",
             watch.elapsed().as_secs(),

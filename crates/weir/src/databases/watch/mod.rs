@@ -9,7 +9,7 @@ mod kernel;
 mod machine;
 pub mod place;
 mod processes;
-mod sessions;
+pub mod sessions;
 mod threads;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -3,7 +3,13 @@
 use weir_db::connection::Connection;
 use weir_db::vitals::{Whose, add, sessions};
 use weir_host::{Host, Numbers};
-use weir_oltp::limits::Sessions;
+use weir_oltp::limits::{OffCpu, Sessions};
+
+/// The kernel's thread that bears the server's number, 0 where there is none, and where it sleeps, as far as that may be seen.
+pub fn thread(host: &Host, numbers: Option<&mut Numbers>, own: u32) -> (u32, Option<OffCpu>) {
+    let thread = numbers.and_then(|numbers| numbers.find(host, own));
+    thread.map_or((0, None), |thread| (thread, host.off_cpu(thread).ok().flatten()))
+}
 
 /// Looks, added up.
 pub struct Looks {
@@ -33,10 +39,7 @@ impl Looks {
         }
         let numbers = &mut self.numbers;
         numbers.iter_mut().for_each(Numbers::begin);
-        let mut find = |own| {
-            let thread = numbers.as_mut().and_then(|numbers| numbers.find(host, own));
-            thread.map_or((0, None), |thread| (thread, host.off_cpu(thread).ok().flatten()))
-        };
+        let mut find = |own| thread(host, numbers.as_mut(), own);
         match sessions(&mut self.connection, Whose::OfThisDatabase, &mut find) {
             Ok(sessions) => {
                 add(&mut self.sum, &sessions);
