@@ -13,6 +13,13 @@ const HOLD_SECONDS: f64 = 3600.0;
 /// No log is proposed beyond this: recovery after a crash reads it all.
 const LOG_MAX: f64 = 32.0 * 1_073_741_824.0;
 
+/// A larger log takes at most this share of the free space: a server may write it beside the old one, and the data grow.
+const OF_FREE: f64 = 0.5;
+/// Such a size is a multiple of this.
+const STEP: u64 = 256 << 20;
+/// Fewer page writes a second than this are nothing that sessions pay for.
+const FLUSHES: f64 = 1.0;
+
 /// The size of one of the log's files, before MySQL 8.0.30 and in MariaDB.
 const LOG_FILE: &str = "innodb_log_file_size";
 
@@ -36,14 +43,31 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
         let text = format!("Sessions waited {waits} times for space in the log's buffer.");
         statements.push(Statement::new(text, Vec::new()));
     }
+    if let Some((free, _)) = space(view).filter(|(_, most)| is_small && *most <= capacity) {
+        let text =
+            format!("No larger log is advised: {} of free space would be too little beside it.", Bytes(free));
+        statements.push(Statement::new(text, Vec::new()));
+    }
     let larger = larger(view, variable, capacity, wanted).filter(|_| is_small);
     let buffer = if waits > 0 { buffer(view, waits) } else { None };
     Some(Judged::new("Log", Some(grade), statements).with(larger).with(buffer))
 }
 
+/// The free space of the file system of the data, and the largest log that is advised there.
+fn space(view: &View) -> Option<(u64, u64)> {
+    let target = view.exam.conditions.as_ref()?.target.as_ref()?;
+    let free = target.file_system.as_ref()?.free_bytes?;
+    Some((free, (free as f64 * OF_FREE) as u64 / STEP * STEP))
+}
+
+/// Whether pages are written that sessions may pay for, as far as it is known.
+fn flushes(view: &View) -> bool {
+    view.counters.page_writes.is_none_or(|pages| view.vitals.per_second(pages) >= FLUSHES)
+}
+
 /// The grade, and why where it is not good. The age of the checkpoint tells when InnoDB flushes hard.
 fn innodb(view: &View, is_small: bool, part: f64) -> (Grade, Option<String>) {
-    let age = view.vitals.checkpoint_age.filter(|age| *age >= AGE_HIGH);
+    let age = view.vitals.checkpoint_age.filter(|age| *age >= AGE_HIGH && flushes(view));
     let text = match age {
         _ if !is_small => return (Grade::Good, None),
         Some(age) => format!(
@@ -72,18 +96,18 @@ fn postgres(view: &View, is_small: bool, part: f64) -> (Grade, Option<String>) {
         (false, Some(requested)) => {
             (Grade::Fair, Some(format!("{requested}; at the present rate the log requests none.")))
         }
-        (true, None) => {
+        (true, Some(requested)) if flushes(view) => {
+            let text = format!(
+                "The log is too small for this load: {requested}, and sessions pay for the flushing."
+            );
+            (Grade::Poor, Some(text))
+        }
+        (true, _) => {
             let text = format!(
                 "At this rate the log requests a checkpoint after {} of checkpoint_timeout.",
                 percent(part)
             );
             (Grade::Fair, Some(text))
-        }
-        (true, Some(requested)) => {
-            let text = format!(
-                "The log is too small for this load: {requested}, and sessions pay for the flushing."
-            );
-            (Grade::Poor, Some(text))
         }
     }
 }
@@ -124,20 +148,29 @@ fn evidence(view: &View, variable: &str, capacity: u64) -> Vec<Evidence> {
 
 fn larger(view: &View, variable: &str, capacity: u64, wanted: f64) -> Option<DbAdvice> {
     let gib = ((wanted.min(LOG_MAX) / 1_073_741_824.0).ceil() as u64).max(1);
-    if gib << 30 <= capacity {
+    let size = space(view).map_or(gib << 30, |(_, most)| most.min(gib << 30));
+    if size <= capacity {
         return None;
     }
     // MariaDB resizes its log at run time from 10.9 on; before, and in MySQL before 8.0.30, the file is made at a start.
     let restart = variable == LOG_FILE && !(view.is_mariadb() && is_at_least(&view.vitals.version, 10, 9));
-    let each = (gib << 30) / files(view, variable);
-    let value = if view.is_postgres() { format!("{gib}GB") } else { each.to_string() };
+    let value = match (view.is_postgres(), size.trailing_zeros()) {
+        (true, 30..) => format!("{}GB", size >> 30),
+        (true, _) => format!("{}MB", size >> 20),
+        (false, _) => (size / files(view, variable)).to_string(),
+    };
     let span =
         if view.is_postgres() { "from one checkpoint by time to the end of the next" } else { "in an hour" };
-    let why = format!(
-        "{span} this load writes {} of log; checkpoints then come by time, and pages are written once instead of often",
-        Bytes(wanted as u64)
-    );
-    view.advise(variable, &value, restart, why, "space on the disk, and a longer recovery after a crash")
+    let holds = match size as f64 / wanted {
+        part if part < 1.0 => {
+            format!("this holds {} of it, so that checkpoints come less often", percent(part))
+        }
+        _ => "checkpoints then come by time, and pages are written once instead of often".to_string(),
+    };
+    let why = format!("{span} this load writes {} of log; {holds}", Bytes(wanted as u64));
+    let free = space(view).map_or(String::new(), |(free, _)| format!(" ({} are free)", Bytes(free)));
+    let cost = format!("space on the disk{free}, and a longer recovery after a crash");
+    view.advise(variable, &value, restart, why, &cost)
 }
 
 fn buffer(view: &View, waits: u64) -> Option<DbAdvice> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::synthetic::*;
 use super::*;
-use weir_core::target::CpuLoad;
+use weir_core::target::{CpuLoad, FileSystem, TargetFacts};
 use weir_oltp::limits::{OffCpu, Wait};
 
 const POSTGRES: [(&str, &str); 9] = [
@@ -171,6 +171,46 @@ fn a_log_that_is_too_small_is_found() {
         "large enough",
         &["innodb_log_buffer_size"],
     );
+}
+
+/// A larger log leaves space for the old one beside it, and for data.
+#[test]
+fn a_log_is_advised_that_the_free_space_holds() {
+    let free = |mut exam: Examination, free_bytes: u64| {
+        let file_system = Some(FileSystem { free_bytes: Some(free_bytes), ..FileSystem::default() });
+        exam.conditions.as_mut().unwrap().target =
+            Some(TargetFacts { file_system, ..TargetFacts::default() });
+        exam
+    };
+    // 3.6 GB an hour on a file system with 5.62 GiB free.
+    let advice = report(free(small_log(), 6_034_400_000)).advice;
+    assert_eq!(advice[0].proposed, (2816u64 << 20).to_string());
+    assert!(advice[0].why.contains("holds 82 % of it"), "{advice:?}");
+    assert!(advice[0].cost.contains("5.62 GiB are free"), "{advice:?}");
+    assert_eq!(report(free(small_log(), 1 << 40)).advice[0].proposed, (4u64 << 30).to_string());
+    let full = report(free(small_log(), 500 << 20));
+    let log = full.findings.iter().find(|finding| finding.topic == "Log").unwrap();
+    assert!(
+        full.advice.is_empty() && log.statements[1].text.starts_with("No larger log is advised: 500 MiB")
+    );
+    let grew = [("wal.insert_lsn", 4.0 * 60e6)];
+    let postgres = server(Dialect::Postgres, &POSTGRES, &with(&CALM_POSTGRES, &grew));
+    assert_eq!(report(free(postgres, 5 << 29)).advice[0].proposed, "1280MB");
+}
+
+/// Where no pages are written nobody pays for it.
+#[test]
+fn a_log_without_page_writes_is_not_said_to_cost_any() {
+    let mut exam = small_log();
+    exam.vitals.last.0.insert("Innodb_buffer_pool_pages_flushed".to_string(), 3.0);
+    check(exam, "Log", Some(Grade::Fair), "The log holds 2 minutes", &["innodb_log_file_size"]);
+    let grew = [
+        ("wal.insert_lsn", 4.0 * 60e6),
+        ("bgwriter.checkpoints_req", 1.0),
+        ("bgwriter.buffers_checkpoint", 0.0),
+    ];
+    let exam = server(Dialect::Postgres, &POSTGRES, &with(&CALM_POSTGRES, &grew));
+    check(exam, "Log", Some(Grade::Fair), "after 47 % of checkpoint_timeout", &["max_wal_size"]);
 }
 
 /// PostgreSQL's log is too small where it requests checkpoints before their time, whatever their age.
