@@ -103,7 +103,11 @@ impl Client {
     ) -> Result<(), Refusal> {
         let operation_id = uuid();
         let (mut last, mut pauses, mut told) = (None, PAUSES_MS.iter(), Instant::now());
-        let mut answers = self.begin(plan, &operation_id).await.map_err(|status| refusal(&status))?;
+        let mut answers = match self.begin(plan, &operation_id).await {
+            Ok(answers) => answers,
+            // Whether the plan arrived nobody knows.
+            Err(status) => self.take_up(Some(status), &operation_id, None, &mut pauses).await?,
+        };
         let mut said_something = true;
         loop {
             let broken = match answers.message().await {

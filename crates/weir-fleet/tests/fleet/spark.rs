@@ -119,6 +119,19 @@ fn an_answer_that_the_server_forgot_is_asked_for_anew() {
     }
 }
 
+/// A connection that ends as the plan is sent: nobody knows whether it arrived.
+#[test]
+fn a_plan_whose_connection_ends_before_any_answer_is_sent_anew() {
+    let Some(server) = sail("a_plan_whose_connection_ends_before_any_answer_is_sent_anew") else { return };
+    let fleet = fleet();
+    let few = format!("{ALL} LIMIT 100");
+    let here = fleet.ask(&few);
+    let cutter = Cutter::new(server.port, 2, 1);
+    let url = format!("sc://127.0.0.1:{}", cutter.port);
+    assert_eq!(rows(&fleet.run(&["sql", "--json", "--spark", &url, &few])), here);
+    assert_eq!(cutter.cuts.load(Ordering::SeqCst), 2, "cuts");
+}
+
 fn a_signal_ends(server: &Server) {
     let fleet = fleet();
     let mut child = begun(&fleet, &["sql", "--spark", &server.address(), ENDLESS]);
