@@ -77,7 +77,7 @@ fn root_a_recording_takes_the_kernel_s_tracer() {
     let Some(bench) = Bench::new("root_a_recording_takes_the_kernel_s_tracer", "size=64M") else { return };
     let node = bench.node();
     for refused in ["record", "record:on_complete", "record:on_queue", "all"] {
-        let out = bench.device.mount().join("recording").to_string_lossy().into_owned();
+        let out = bench.device.mount().join(format!("recording of {refused}")).to_string_lossy().into_owned();
         let arguments = ["trace", "record", "-d", &node, "--out", &out, "--", "true"];
         let ended = bench.run(refused, &arguments);
         assert_eq!(ended.code, 0, "{refused}: {ended:?}");

@@ -252,7 +252,7 @@ fn root_the_tracer_is_put_back_and_never_taken_from_others() {
     assert_eq!(tracer(""), before);
 
     tracer("echo function >current_tracer 2>/dev/null || echo blk >current_tracer");
-    let refused = setting.record(&["--source", "ftrace", "--out", "b"], "true");
+    let refused = setting.record(&["--source", "ftrace", "--out", "c"], "true");
     tracer("echo nop >current_tracer");
     assert!(refused.code == 3 && refused.stderr.contains("is in use: current_tracer is"), "{refused:?}");
     assert_eq!(tracer(""), before);
