@@ -117,14 +117,10 @@ pub fn create(lobby: &mut Connection, server: &Server) -> Result<(), DbError> {
     let marked = mark(server, &mut at_first);
     if let (Err(_), Some(at_first)) = (&marked, at_first) {
         // That error says more than what follows from it.
-        let _ = drop_if(server, |holding, inside| {
-            let marker = u64::from(holding == MADE_AND_EMPTY);
-            let is_new = matches!(holding, Holding::Nothing | MADE_AND_EMPTY);
-            Ok(if is_new && objects(inside)? == at_first + marker {
-                Removal::Removed
-            } else {
-                Removal::Shared
-            })
+        let _ = drop_if(server, |holding, inside| match holding {
+            Holding::Nothing => as_at_first(inside, at_first, 0),
+            MADE_AND_EMPTY => as_at_first(inside, at_first, 1),
+            _ => Ok(Removal::Shared),
         });
     }
     marked
@@ -159,9 +155,14 @@ pub fn drop_made(server: &Server) -> Result<Removal, DbError> {
             Err(DbError::Server(_)) => return Ok(Removal::Shared),
             at_first => at_first?,
         };
-        let is_as_at_first = objects(inside)?.checked_sub(1) == Some(at_first);
-        Ok(if is_as_at_first { Removal::Removed } else { Removal::Shared })
+        as_at_first(inside, at_first, 1)
     })
+}
+
+/// Whether nothing but so many tables of weir's came into a database that held so much at first.
+fn as_at_first(inside: &mut Connection, at_first: u64, own: u64) -> Result<Removal, DbError> {
+    let is_alone = objects(inside)?.checked_sub(own) == Some(at_first);
+    Ok(if is_alone { Removal::Removed } else { Removal::Shared })
 }
 
 /// Removes the server's database if `judge` says so.
