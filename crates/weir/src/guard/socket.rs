@@ -37,8 +37,10 @@ fn folder_of(uid: u32, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
 
 /// The folder of the guard that is asked: the account's own where one answers, else root's.
 fn asked_folder() -> PathBuf {
+    let own = run_folder();
     let is_named = std::env::var_os("WEIR_RUN").is_some_and(|folder| !folder.is_empty());
-    if is_named || is_there() { run_folder() } else { PathBuf::from(OF_ROOT) }
+    // Whoever is root asks no guard twice.
+    if is_named || own == Path::new(OF_ROOT) || is_there() { own } else { PathBuf::from(OF_ROOT) }
 }
 
 /// Where a guard listens.
