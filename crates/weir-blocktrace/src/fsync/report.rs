@@ -1,6 +1,5 @@
 //! What was found, as data.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
@@ -133,11 +132,11 @@ impl Culprit {
 
     /// Who, in words: `dd (77)`, `cp (77 and 7 more)`, or a group by what describes it.
     pub fn name(&self) -> String {
-        let comm = &self.process.comm;
-        match (self.process.pid, self.processes.saturating_sub(1)) {
-            (None, _) => comm.clone(),
-            (Some(pid), 0) => format!("{comm} ({pid})"),
-            (Some(pid), more) => format!("{comm} ({pid} and {} more)", grouped(more)),
+        match (self.process.pid, self.processes) {
+            (Some(pid), 2..) => {
+                format!("{} ({pid} and {} more)", self.process.comm, grouped(self.processes - 1))
+            }
+            _ => self.process.name(),
         }
     }
 }
@@ -359,16 +358,13 @@ impl Analyst {
     fn programs(&self, tally: &Tally, senders: &[Sender], wall_ns: f64) -> Vec<Culprit> {
         let mut programs = HashMap::new();
         for culprit in self.culprits(tally, senders, wall_ns) {
-            let Process { pid, comm, cgroup } = culprit.process.clone();
-            match programs.entry((pid.is_some(), comm, cgroup, culprit.way)) {
-                Entry::Vacant(place) => {
-                    place.insert(culprit);
-                }
-                Entry::Occupied(mut longest) => {
-                    longest.get_mut().processes += 1;
-                    longest.get_mut().add(culprit.share, culprit.bytes, culprit.ios);
-                }
-            }
+            let Culprit { process: Process { pid, comm, cgroup }, way, share, bytes, ios, .. } =
+                culprit.clone();
+            let more = |longest: &mut Culprit| {
+                longest.processes += 1;
+                longest.add(share, bytes, ios);
+            };
+            programs.entry((pid.is_some(), comm, cgroup, way)).and_modify(more).or_insert(culprit);
         }
         let mut programs = longest_first(programs.into_values());
         programs.truncate(LISTED_MAX);

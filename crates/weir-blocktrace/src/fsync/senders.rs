@@ -25,6 +25,11 @@ impl Process {
         Process { pid, comm: comm.to_string(), cgroup: None }
     }
 
+    /// Who, in words: `dd (77)`, or a group by what describes it.
+    pub fn name(&self) -> String {
+        self.pid.map_or_else(|| self.comm.clone(), |pid| format!("{} ({pid})", self.comm))
+    }
+
     /// Kernel threads that write for others.
     pub fn kernel_threads() -> Process {
         Process::new(None, "writes by kernel threads (dm-crypt, md, swap: not known whose, own ones too)")

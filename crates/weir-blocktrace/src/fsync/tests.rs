@@ -445,22 +445,24 @@ fn times_of_a_remembered_request_are_within_256_ns_or_not_known() {
     assert_eq!((late.queue_ns(), late.issue_ns()), (None, Some(whole.complete_ns)));
 }
 
+fn reader(pid: u32, comm: &str, device: DeviceNumber, bytes: u64) -> Sender {
+    Sender { process: Process::new(Some(pid), comm), device, way: Way::Reads, bytes }
+}
+
 /// Readers and their bytes since the start, one sync beside them, and whom that is told to have waited for.
 fn beside_readers(analyst: &mut Analyst, bytes: [u64; 2]) {
-    let sender = |pid, comm: &str, bytes| Sender {
-        process: Process::new(Some(pid), comm),
-        device: LOOP,
-        way: Way::Reads,
-        bytes,
-    };
     analyst.lies_under(LOOP, Beneath { leaves: vec![LOOP], has_copies: false, ..Beneath::default() });
-    analyst.senders(&[sender(8, "cp", bytes[0]), sender(9, "tar", bytes[1])]);
+    analyst.senders(&[reader(8, "cp", LOOP, bytes[0]), reader(9, "tar", LOOP, bytes[1])]);
     analyst.io(Io { flags: IoFlags(0), ..write(9, DUMP, 0) });
     analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
 }
 
 fn names_of(culprits: &[Culprit]) -> Vec<(&str, f64)> {
     culprits.iter().map(|culprit| (culprit.process.comm.as_str(), culprit.share)).collect()
+}
+
+fn ios_of(culprits: &[Culprit]) -> Vec<(&str, u64)> {
+    culprits.iter().map(|culprit| (culprit.process.comm.as_str(), culprit.ios)).collect()
 }
 
 /// Twelve seconds behind a flood, looked at each second: one sleep, not twelve.
@@ -582,32 +584,25 @@ fn who_reads_from_another_disk_is_not_who_a_sync_waited_for() {
     analyst.lies_under(LOOP, own(LOOP));
     analyst.lies_under(other, own(other));
     analyst.lies_under(volume, own(LOOP));
-    let sender = |pid, comm: &str, device, bytes| Sender {
-        process: Process::new(Some(pid), comm),
-        device,
-        way: Way::Reads,
-        bytes,
-    };
     // One reads a volume on the disk: the kernel tells its bios twice, of the volume and of the disk.
     analyst.senders(&[
-        sender(8, "tar", other, 10_000),
-        sender(9, "mysqldump", LOOP, 1000),
-        sender(10, "cp", volume, 250),
-        sender(10, "cp", LOOP, 250),
-        sender(11, "md5sum", volume, 750),
+        reader(8, "tar", other, 10_000),
+        reader(9, "mysqldump", LOOP, 1000),
+        reader(10, "cp", volume, 250),
+        reader(10, "cp", LOOP, 250),
+        reader(11, "md5sum", volume, 750),
     ]);
     let read = |device, ms| Io { device, flags: IoFlags(0), ..write(ms, DUMP, 0) };
     (1..=16).for_each(|ms| analyst.io(read(LOOP, ms)));
     analyst.part(&part(vec![wait(0, 16, None)], Some(16 * MS)));
     let culprits = analyst.report(1).all.culprits;
-    let told: Vec<(&str, u64)> = culprits.iter().map(|of| (of.process.comm.as_str(), of.ios)).collect();
-    assert_eq!(told, [("mysqldump", 8), ("md5sum", 6), ("cp", 2)], "{culprits:?}");
+    assert_eq!(ios_of(&culprits), [("mysqldump", 8), ("md5sum", 6), ("cp", 2)], "{culprits:?}");
     // A sync of the other waits for that one's readers.
     (21..=30).for_each(|ms| analyst.io(read(other, ms)));
     let there =
         Part { device: Some(other), start_ns: 20 * MS, ..part(vec![wait(20, 30, None)], Some(30 * MS)) };
     analyst.next_interval();
-    analyst.senders(&[sender(8, "tar", other, 20_000), sender(9, "mysqldump", LOOP, 2000)]);
+    analyst.senders(&[reader(8, "tar", other, 20_000), reader(9, "mysqldump", LOOP, 2000)]);
     analyst.part(&there);
     assert_eq!(names_of(&analyst.report(1).all.culprits), [("tar", 1.0)]);
 }
@@ -620,23 +615,16 @@ fn who_reads_from_a_namespace_is_counted_whichever_path_serves_it() {
         [(259, 0), (259, 1), (253, 0), (253, 1)].map(|(major, minor)| DeviceNumber { major, minor });
     let paths = vec![(path, namespace)];
     analyst.lies_under(volume, Beneath { leaves: vec![namespace, path], paths, has_copies: false });
-    let sender = |pid, comm: &str, device, bytes| Sender {
-        process: Process::new(Some(pid), comm),
-        device,
-        way: Way::Reads,
-        bytes,
-    };
     analyst.senders(&[
-        sender(9, "mysqld", volume, 100),
-        sender(9, "mysqld", namespace, 100),
-        sender(8, "tar", other, 300),
-        sender(8, "tar", namespace, 300),
+        reader(9, "mysqld", volume, 100),
+        reader(9, "mysqld", namespace, 100),
+        reader(8, "tar", other, 300),
+        reader(8, "tar", namespace, 300),
     ]);
     (1..=8).for_each(|ms| analyst.io(Io { device: path, flags: IoFlags(0), ..write(ms, DUMP, 0) }));
     analyst.part(&Part { device: Some(volume), ..part(vec![wait(0, 8, None)], Some(8 * MS)) });
     let culprits = analyst.report(1).all.culprits;
-    let told: Vec<(&str, u64)> = culprits.iter().map(|of| (of.process.comm.as_str(), of.ios)).collect();
-    assert_eq!(told, [("tar", 6), ("mysqld", 2)], "{culprits:?}");
+    assert_eq!(ios_of(&culprits), [("tar", 6), ("mysqld", 2)], "{culprits:?}");
 }
 
 /// fstrim beside a direct writer, and beside the kernel threads of dm-crypt, whose writes are nobody's.

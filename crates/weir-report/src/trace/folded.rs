@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_blocktrace::fsync::{Anatomy, Cause, Process, Report, Way};
+use weir_blocktrace::fsync::{Anatomy, Cause, Report, Way};
 use weir_core::printable;
 
 /// All time inside syncs, by process. Whose I/O a part waited behind is known of all parts of a process together; each
@@ -21,7 +21,7 @@ pub fn folded(report: &Report) -> String {
 }
 
 fn stacks_of(anatomy: &Anatomy) -> Vec<(String, f64)> {
-    let who = anatomy.process.as_ref().map_or("all".to_string(), name);
+    let who = anatomy.process.as_ref().map_or("all".to_string(), |process| frame(&process.name()));
     let wall_ns = anatomy.wall_ns as f64;
     let mut found = Vec::new();
     for row in &anatomy.phases {
@@ -65,15 +65,6 @@ fn behind(anatomy: &Anatomy, stack: &str, ns: f64) -> Vec<(String, f64)> {
     found
 }
 
-/// A process as a frame.
-fn name(process: &Process) -> String {
-    let comm = frame(&process.comm);
-    match process.pid {
-        Some(pid) => format!("{comm} ({pid})"),
-        None => comm,
-    }
-}
-
 /// The format has no way to write a semicolon or a line end in a frame.
 fn frame(name: &str) -> String {
     printable::line(name).replace(';', ":")
@@ -81,7 +72,7 @@ fn frame(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_blocktrace::fsync::{Culprit, Latency, Phase, Row};
+    use weir_blocktrace::fsync::{Culprit, Latency, Phase, Process, Row};
 
     use super::*;
 

@@ -56,7 +56,7 @@ pub fn trace_fsync_slow(slow: &SlowSync) -> String {
     parts.retain(|(share, _)| *share >= WORTH_A_WORD);
     let parts: Vec<String> =
         parts.iter().take(4).map(|(share, what)| format!("{} {what}", percent(*share))).collect();
-    let (who, took) = (name(&slow.process), Nanos(slow.took_ns));
+    let (who, took) = (slow.process.name(), Nanos(slow.took_ns));
     format!("{} of {who}{device} took {took}: {}\n", slow.call.name(), parts.join(", "))
 }
 
@@ -84,7 +84,7 @@ fn counts(report: &Report, still: StillWaiting) -> String {
 fn who(report: &Report) -> Option<String> {
     let first = report.processes.first()?;
     let nearly_all = first.wall_ns as f64 >= 0.95 * report.all.wall_ns as f64;
-    first.process.as_ref().filter(|_| nearly_all).map(name)
+    first.process.as_ref().filter(|_| nearly_all).map(Process::name)
 }
 
 fn latency(all: &Anatomy, still: StillWaiting) -> String {
@@ -138,7 +138,7 @@ fn cgroups(report: &Report) -> Option<String> {
             break;
         }
         let Some(cgroup) = &process.cgroup else { continue };
-        let text = format!("{} in {cgroup}", name(process));
+        let text = format!("{} in {cgroup}", process.name());
         if !said.contains(&text) {
             said.push(text);
         }
@@ -273,7 +273,7 @@ fn processes(out: &mut String, report: &Report) {
         // Where none has returned there is time, but no latency.
         let latency = |ns: u64| if anatomy.syncs > 0 { Nanos(ns).to_string() } else { "-".to_string() };
         rows.push(vec![
-            name(process),
+            process.name(),
             grouped(anatomy.syncs),
             latency(anatomy.latency.mean_ns as u64),
             latency(anatomy.latency.max_ns),
@@ -302,7 +302,7 @@ fn stalls(out: &mut String, report: &Report) {
     let mut rows = vec![head.map(str::to_string).to_vec()];
     for stall in report.stalls.iter().take(8) {
         rows.push(vec![
-            name(&stall.process),
+            stall.process.name(),
             stall.bdi.clone(),
             grouped(stall.count),
             Nanos(stall.slept_ns).to_string(),
@@ -337,13 +337,6 @@ fn warnings(out: &mut String, report: &Report) {
     if report.all.wall_ns > 0 && report.all.explained < EXPLAINED_ENOUGH {
         let unexplained = percent(1.0 - report.all.explained);
         labelled(out, "warning", &format!("{unexplained} of the time is not explained"));
-    }
-}
-
-fn name(process: &Process) -> String {
-    match process.pid {
-        Some(pid) => format!("{} ({pid})", process.comm),
-        None => process.comm.clone(),
     }
 }
 

@@ -30,7 +30,7 @@ pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
                 &format!(
                     "{} of {} took {}",
                     slow.call.name(),
-                    who(&slow.process),
+                    slow.process.name(),
                     duration(slow.took_ns as f64)
                 ),
             )];
@@ -49,10 +49,6 @@ fn plain(text: String) -> Line {
 
 fn heading(look: Look, text: &str) -> Line {
     vec![(text.to_string(), look.title(false))]
-}
-
-fn who(process: &weir_blocktrace::fsync::Process) -> String {
-    process.pid.map_or_else(|| process.comm.clone(), |pid| format!("{} ({pid})", process.comm))
 }
 
 fn device(model: &Model, look: Look, frame: &DeviceFrame, width: u16) -> Vec<Line> {

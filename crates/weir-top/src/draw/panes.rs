@@ -310,12 +310,11 @@ fn process(look: Look, process: &Process, length_ns: u64) -> Vec<Cell> {
 }
 
 fn slow_sync(model: &Model, clock: &str, slow: &SlowSync) -> Vec<Cell> {
-    let pid = slow.process.pid.map(|pid| format!(" ({pid})")).unwrap_or_default();
     vec![
         Cell::plain(clock),
         Cell::plain(duration(slow.took_ns as f64)),
         Cell::plain(slow.call.name()),
-        Cell::plain(format!("{}{pid}", slow.process.comm)),
+        Cell::plain(slow.process.name()),
         Cell::plain(model.device_name(slow)),
         Cell::plain(waits_for(&anatomy_of(slow))),
     ]
