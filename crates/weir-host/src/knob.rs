@@ -39,7 +39,7 @@ pub use apply::Applied;
 pub use entry::fnv1a;
 pub use error::KnobError;
 pub use governor::{Actuator, BdiOf, Choice, Governor, HANGS_AFTER, Move};
-pub use guardian::{ARGUMENT, guardian_main};
+pub use guardian::{ARGUMENT, SpareGuardian, guardian_main};
 pub use journal::Journal;
 pub use owners::{before, configuration, read_with_owners, readings};
 pub use place::written;

@@ -11,6 +11,7 @@ use crate::cgroup::{self, folders};
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
 use crate::io_cgroup::IoCgroup;
+use crate::mounts::Mount;
 use crate::psi;
 
 /// Files in which a cgroup below has a limit of its own.
@@ -133,6 +134,13 @@ impl Host {
         let mount = self.mount_of_version_2().ok()?;
         let (path, folder) = folders(&mount, path).into_iter().next()?;
         Some(IoCgroup::of_version_2(path, folder))
+    }
+
+    /// Whether cgroups of version 2 can have limits of memory here: version 1 may have that controller.
+    pub fn has_memory_limits(&self) -> bool {
+        let controllers = |mount: Mount| self.tree.line(&format!("{}/cgroup.controllers", mount.mount_point));
+        let controllers = self.mount_of_version_2().ok().and_then(controllers);
+        controllers.is_some_and(|controllers| controllers.split_whitespace().any(|name| name == "memory"))
     }
 
     /// Where cgroup version 2 is mounted, and this process's own cgroup there.

@@ -2,13 +2,16 @@
 //! that hangs, and then restores what is in the journal. A destructor does not run after SIGKILL; the end of a pipe
 //! arrives in any case.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::iter::repeat_n;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -36,15 +39,18 @@ pub(super) struct Guardian {
 impl Guardian {
     /// Starts one for an entry of the journal. When this returns, it will act however this process ends.
     pub fn start(file: &Path, entry: &Entry) -> io::Result<Self> {
+        Guardian::spawn([file.as_os_str(), OsStr::new(&entry.since_ns.to_string())])
+    }
+
+    /// Starts one that hears from its pipe whose guardian it is.
+    fn start_ahead() -> io::Result<Self> {
+        Guardian::spawn([])
+    }
+
+    fn spawn<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> io::Result<Self> {
         // This very program, even if its file has been replaced since.
         let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0("weir")
-            .arg(ARGUMENT)
-            .arg(file)
-            .arg(entry.since_ns.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null());
+        command.arg0("weir").arg(ARGUMENT).args(arguments).stdin(Stdio::piped()).stdout(Stdio::null());
         // Not in the folder it was started in, which somebody may want to unmount.
         command.current_dir("/");
         // SAFETY: between fork and exec only system calls are made.
@@ -57,6 +63,37 @@ impl Guardian {
             unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         }
         Ok(Guardian { child, pipe })
+    }
+
+    /// Tells one that was started ahead what it guards. The pipe keeps it, however this process ends.
+    fn assign(&mut self, file: &Path, entry: &Entry) -> io::Result<()> {
+        let mut order = file.as_os_str().as_encoded_bytes().to_vec();
+        order.extend(format!("\0{}\0", entry.since_ns).as_bytes());
+        // The pipe is empty: it takes all or nothing.
+        let pipe = self.pipe.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        pipe.write_all(&order)
+    }
+}
+
+/// A guardian that is started before there is anything to guard: while a bulk writer floods, the start of a process may take a
+/// second, in which the flood goes on without a limit.
+#[derive(Debug, Clone, Default)]
+pub struct SpareGuardian(Arc<Mutex<Option<Guardian>>>);
+
+impl SpareGuardian {
+    /// Starts one unless there is one. Where that fails, the next change starts its own, or says why not.
+    pub fn prepare(&self) {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.is_none() {
+            *spare = Guardian::start_ahead().ok();
+        }
+    }
+
+    /// A guardian of this entry: the spare one if there is one and it lives, else a new one.
+    pub(super) fn start(&self, file: &Path, entry: &Entry) -> io::Result<Guardian> {
+        let spare = self.0.try_lock().ok().and_then(|mut spare| spare.take());
+        let ready = spare.and_then(|mut guardian| guardian.assign(file, entry).is_ok().then_some(guardian));
+        ready.map_or_else(|| Guardian::start(file, entry), Ok)
     }
 }
 
@@ -108,9 +145,15 @@ fn come_away() -> io::Result<()> {
 }
 
 /// The guardian's whole life: wait for the end of standard input, then restore the entry named by the arguments, its
-/// file and the moment it was made, if it is still there.
+/// file and the moment it was made, if it is still there. Without arguments standard input names it first.
 pub fn guardian_main(host: &Host, arguments: &[String]) -> ExitCode {
+    ignore_signals();
     let parsed = match arguments {
+        [] => match heard_order() {
+            Some(order) => Some(order),
+            // Its process has ended and never changed anything.
+            None => return ExitCode::SUCCESS,
+        },
         [file, since] => since.parse().ok().map(|since_ns| (PathBuf::from(file), since_ns)),
         _ => None,
     };
@@ -118,7 +161,6 @@ pub fn guardian_main(host: &Host, arguments: &[String]) -> ExitCode {
         eprintln!("error: {ARGUMENT} is weir's own and takes a file of its journal and a time");
         return ExitCode::from(2);
     };
-    ignore_signals();
     let journal = Journal::at(file.parent().unwrap_or(Path::new("/")));
     match watch(host, &journal, &file, since_ns) {
         Ok(sentences) => {
@@ -130,6 +172,18 @@ pub fn guardian_main(host: &Host, arguments: &[String]) -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+/// What a guardian that was started ahead is to guard.
+fn heard_order() -> Option<(PathBuf, u64)> {
+    let mut input = io::stdin().lock();
+    let mut word = || {
+        let mut bytes = Vec::new();
+        input.read_until(0, &mut bytes).ok()?;
+        (bytes.pop() == Some(0)).then_some(bytes)
+    };
+    let (file, since) = (word()?, word()?);
+    Some((OsString::from_vec(file).into(), String::from_utf8(since).ok()?.parse().ok()?))
 }
 
 fn tell(when: &str, sentences: &[String]) {

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use weir_control::Limits;
 use weir_host::Host;
-use weir_host::knob::{self, Actuator, BdiOf, Governor, Journal, KnobError, Move, Which};
+use weir_host::knob::{self, Actuator, BdiOf, Governor, Journal, KnobError, Move, SpareGuardian, Which};
 use weir_knobs::Value;
 
 use super::devices::Disk;
 use super::limits::{Original, limits};
-use super::runs::{Run, entries, signal, until};
-use super::terms::Small;
+use super::runs::{Run, children, entries, signal, until};
+use super::terms::{Small, guardians};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -28,7 +28,11 @@ pub fn govern(journal: &Journal, arguments: &[String]) {
         "dirty" => (Actuator::Dirty, GIB),
         device => (Actuator::Bdi(BdiOf::Device(device.to_string())), 10 * MIB),
     };
-    let mut governor = Governor::start_within(journal, &Host::live(), &actuator, unit, hangs_after).unwrap();
+    let host = Host::live();
+    let mut governor = match arguments.get(2) {
+        Some(_ahead) => start_ahead(journal, &actuator, unit, &[]),
+        None => Governor::start_within(journal, &host, &actuator, unit, hangs_after).unwrap(),
+    };
     governor.set(2 * unit).unwrap();
     println!("begun");
     for nth in 0_u64.. {
@@ -45,6 +49,19 @@ pub fn govern(journal: &Journal, arguments: &[String]) {
             }
         }
     }
+}
+
+/// With a guardian that has waited, unless it has got these signals.
+fn start_ahead(journal: &Journal, actuator: &Actuator, floor_bytes: u64, signals: &[&str]) -> Governor {
+    let spare = SpareGuardian::default();
+    spare.prepare();
+    let (children, ahead) = (children(std::process::id()), format!("weir\0{}\0", knob::ARGUMENT));
+    let is_ahead = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap() == ahead;
+    let waiting: Vec<i32> = children.into_iter().filter(is_ahead).collect();
+    assert_eq!(waiting.len(), 1);
+    signals.iter().for_each(|name| signal(waiting[0], name));
+    until("it has ended", || signals.is_empty() || !is_running(waiting[0]));
+    Governor::start_with(journal, &Host::live(), actuator, floor_bytes, &spare).unwrap()
 }
 
 /// What a run does that is called `__govern_read_only`.
@@ -115,6 +132,31 @@ pub fn root_who_only_ever_sets_does_not_hang() {
     }
     assert_eq!(entries(&journal), 1);
     governor.stop().unwrap();
+}
+
+pub fn root_a_guardian_may_be_started_ahead() {
+    let disk = Disk::new();
+    let (before, folder) = (disk.snapshot(), disk.journal());
+    let mut run = Run::start("__govern", &folder, &[&disk.name, LONG, "ahead"]);
+    let guardian = run.guardian();
+    assert_eq!(run.guardians(), [guardian], "the one that waited, and no other");
+    assert_ne!(disk.snapshot(), before);
+    run.kill();
+    until("it restores", || entries(&folder) == 0 && disk.snapshot() == before);
+    until("it ends", || !is_running(guardian));
+
+    // One that has ended meanwhile is no guardian.
+    let actuator = Actuator::Bdi(BdiOf::Device(disk.name.clone()));
+    let governor = start_ahead(&Journal::at(&folder), &actuator, MIB, &["-KILL"]);
+    assert_eq!(guardians(&folder).len(), 1);
+    governor.stop().unwrap();
+
+    // One that nobody needed ends with its process.
+    let spare = SpareGuardian::default();
+    spare.prepare();
+    let waiting = children(std::process::id());
+    drop(spare);
+    assert!(waiting.len() == 1 && !is_running(waiting[0]), "{waiting:?}");
 }
 
 pub fn root_a_hang_is_led_back() {

@@ -58,6 +58,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("root_kills_at_any_moment_are_led_back", kills::root_kills_at_any_moment_are_led_back),
     ("root_a_marked_limit_is_what_the_kernel_takes", governed::root_a_marked_limit_is_what_the_kernel_takes),
     ("root_a_killed_guard_is_led_back_by_its_guardian", governed::root_a_killed_guard_is_led_back),
+    ("root_a_guardian_may_be_started_ahead", governed::root_a_guardian_may_be_started_ahead),
     ("root_a_guard_that_hangs_is_led_back_and_stands_down", governed::root_a_hang_is_led_back),
     ("root_who_only_ever_sets_does_not_hang", governed::root_who_only_ever_sets_does_not_hang),
     ("root_a_journal_that_is_removed_is_no_loss", governed::root_a_journal_that_is_removed_is_no_loss),

@@ -52,6 +52,12 @@ pub fn entries(journal: &Path) -> usize {
     names.filter(|path| path.extension().is_some_and(|extension| extension == "json")).count()
 }
 
+/// Of the first thread of a process.
+pub fn children(pid: u32) -> Vec<i32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
 /// What such a run does: VERB JOURNAL SETTING….
 pub fn be(verb: &str, arguments: &[String]) -> ! {
     let (journal, wanted) = (Journal::at(Path::new(&arguments[0])), &arguments[1..]);
@@ -176,9 +182,7 @@ impl Run {
 
     /// Its guardians: it has one at most, and none between two changes.
     pub fn guardians(&self) -> Vec<i32> {
-        let pid = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+        children(self.child.id())
     }
 
     pub fn guardian(&self) -> i32 {

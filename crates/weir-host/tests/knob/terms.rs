@@ -14,7 +14,7 @@ use super::devices::Disk;
 use super::runs::{Run, apply, entries, settings, signal, until};
 
 /// Processes that guard an entry of this journal.
-fn guardians(journal: &Path) -> Vec<i32> {
+pub fn guardians(journal: &Path) -> Vec<i32> {
     let is_guardian = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).into_owned();

@@ -23,7 +23,7 @@ use super::alive::Alive;
 use super::band::Band;
 use super::dirty::Threshold;
 use super::entry::{Entry, State, Written};
-use super::guardian::Guardian;
+use super::guardian::{Guardian, SpareGuardian};
 use super::journal::Entered;
 use super::refusal::{check_writable, refused};
 use super::stderr::say;
@@ -114,6 +114,20 @@ impl Governor {
         Governor::start_within(journal, host, actuator, floor_bytes, HANGS_AFTER)
     }
 
+    /// The same as [`Governor::start`] with a guardian that may have been started ahead.
+    ///
+    /// # Errors
+    /// As [`Governor::start`].
+    pub fn start_with(
+        journal: &Journal,
+        host: &Host,
+        actuator: &Actuator,
+        floor_bytes: u64,
+        spare: &SpareGuardian,
+    ) -> Result<Governor, KnobError> {
+        Governor::begin(journal, host, actuator, floor_bytes, HANGS_AFTER, spare)
+    }
+
     /// The limit that an actuator has before anybody takes it, in bytes.
     ///
     /// # Errors
@@ -134,6 +148,17 @@ impl Governor {
         floor_bytes: u64,
         hangs_after: Duration,
     ) -> Result<Governor, KnobError> {
+        Governor::begin(journal, host, actuator, floor_bytes, hangs_after, &SpareGuardian::default())
+    }
+
+    fn begin(
+        journal: &Journal,
+        host: &Host,
+        actuator: &Actuator,
+        floor_bytes: u64,
+        hangs_after: Duration,
+        spare: &SpareGuardian,
+    ) -> Result<Governor, KnobError> {
         let host = &host.keeping_open();
         let hand = Hand::of(host, actuator)?;
         for (knob, value) in hand.knobs.iter().zip(hand.read(host)?) {
@@ -151,7 +176,7 @@ impl Governor {
             journal.enter_at_once(host, &hand.knobs, LOCK_PATIENCE, entry)?;
         let found: Vec<Value> = entry.changes.iter().map(|change| change.old.clone()).collect();
         let bands: Vec<Band> = entry.changes.iter().filter_map(|change| change.band).collect();
-        let guardian = match host.live.then(|| Guardian::start(&file, &entry)).transpose() {
+        let guardian = match host.live.then(|| spare.start(&file, &entry)).transpose() {
             Ok(guardian) => guardian,
             Err(error) => {
                 journal.remove(&file)?;

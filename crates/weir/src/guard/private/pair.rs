@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use weir_host::Host;
-use weir_host::knob::{Actuator, Governor, Journal, KnobError, Move};
+use weir_host::knob::{Actuator, Governor, Journal, KnobError, Move, SpareGuardian};
 
 use crate::clock::Moment;
 
@@ -70,12 +70,17 @@ pub type TakePair = Box<dyn FnMut(&Actuator) -> Result<Box<dyn Pair>, KnobError>
 /// Takes them for earnest, or in shadow.
 pub fn take_pair(host: &Host, journal: &Journal, shadow: bool) -> TakePair {
     let (host, journal) = (host.clone(), journal.clone());
+    if shadow {
+        return Box::new(|_| Ok(Box::new(Untouched)));
+    }
+    let spare = SpareGuardian::default();
+    if host.has_memory_limits() {
+        spare.prepare();
+    }
     Box::new(move |actuator| {
-        if shadow {
-            return Ok(Box::new(Untouched));
-        }
         let turns = Turns::take().ok_or_else(too_many)?;
-        Ok(Box::new(Worker::start(Governor::start(&journal, &host, actuator, FLOOR_BYTES)?, turns)?))
+        let governor = Governor::start_with(&journal, &host, actuator, FLOOR_BYTES, &spare)?;
+        Ok(Box::new(Worker::start(Governed { governor, spare: spare.clone() }, turns)?))
     })
 }
 
@@ -129,8 +134,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(governor: Governor, turns: Turns) -> Result<Worker, KnobError> {
-        Worker::of(turns, move |asks, tell, asked_ns| turn(governor, asks, tell, asked_ns))
+    fn start(governed: Governed, turns: Turns) -> Result<Worker, KnobError> {
+        Worker::of(turns, move |asks, tell, asked_ns| turn(governed, asks, tell, asked_ns))
     }
 
     fn of(
@@ -164,17 +169,25 @@ trait Turned {
     fn stop(self) -> Restored;
 }
 
-impl Turned for Governor {
+/// The limits of one cgroup, and the guardian of the next one.
+struct Governed {
+    governor: Governor,
+    spare: SpareGuardian,
+}
+
+impl Turned for Governed {
     fn set(&mut self, limits: Limits) -> Result<Move, KnobError> {
-        self.set_private(limits.high, limits.pace)
+        self.governor.set_private(limits.high, limits.pace)
     }
 
     fn beat(&mut self) -> Result<Move, KnobError> {
-        Governor::beat(self)
+        // These are in force, so there is time for it.
+        self.spare.prepare();
+        self.governor.beat()
     }
 
     fn stop(self) -> Restored {
-        Governor::stop(self)
+        self.governor.stop()
     }
 }
 
