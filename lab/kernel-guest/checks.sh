@@ -267,7 +267,7 @@ scenario_gauntlet() { # cells drawn at random, bulk in a cgroup of its own; arg=
 scenario_drawn_cells() { # cells drawn at random on disks of their own speeds, in memory; arg=OPTIONS;OF;THE;GAUNTLET
   mkdir /sys/fs/cgroup/db
   echo $$ >/sys/fs/cgroup/db/cgroup.procs
-  echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
+  echo "+cpu +io +memory" >/sys/fs/cgroup/cgroup.subtree_control
   modprobe nbd nbds_max=1
   # shellcheck disable=SC2046
   python3 /repository/bench/guard/gauntlet --on slowdisk --size 1500 --quick --weir /bin/weir --json /out/gauntlet.json \

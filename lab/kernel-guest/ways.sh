@@ -20,7 +20,7 @@ bulk_ends() {
 # disk : seconds, writes, bytes, and the bulk writer's bytes, so far.
 disk() {
   awk -v now="$(cut -d' ' -f1 /proc/uptime)" -v bulk="$(sed -n 's/.* wbytes=\([0-9]*\).*/\1/p' $bulk/io.stat)" \
-    '{print now, $5, $7 * 512, bulk + 0}' /sys/block/vda/stat
+    '{print now, $5, $7 * 512, bulk + 0}' /sys/block/${ways_disk:-vda}/stat
 }
 
 # way NAME THREADS [OPTION] : commits of 16 KiB, an fsync each, for some seconds.
@@ -40,7 +40,7 @@ limited() {
 }
 
 ways_begin() {
-  mounted "$1" /dev/vda
+  mounted "$1" "/dev/${ways_disk:-vda}"
   echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
   mkdir $bulk /sys/fs/cgroup/db
   echo $$ >/sys/fs/cgroup/db/cgroup.procs
@@ -110,4 +110,28 @@ scenario_ways_others() { # io.weight by BFQ and by io.cost, io.latency, BFQ's id
     fi
   done
   umount /mnt
+}
+
+# With clock=virtual memory=3000: a disk in memory, of 400 writes a second and 40 MB/s.
+scenario_ways_quota() { # cpu.max of a bulk writer that rewrites a file whose pages count for another cgroup; arg=FS
+  ways_disk=nbd0
+  modprobe nbd nbds_max=1
+  mkfifo /tmp/limits
+  slowdisk /dev/nbd0 1000 500 </tmp/limits &
+  exec 3>/tmp/limits
+  echo "400 40000000" >&3
+  sleep 2
+  ways_begin "${1:-xfs}"
+  echo "+cpu" >/sys/fs/cgroup/cgroup.subtree_control
+  mkdir /sys/fs/cgroup/reader
+  sh -c "echo 0 >/sys/fs/cgroup/reader/cgroup.procs; dd if=/dev/zero of=/mnt/dump bs=1M count=400 2>/dev/null; sync"
+  bulk_begins ""
+  for share in "max 100000" "10000 100000" "1000 100000" "5000 1000000" "2000 1000000" "1000 1000000"; do
+    echo "$share" >$bulk/cpu.max
+    # What is dirty is written first.
+    sleep 12
+    both "cpu.max $share"
+  done
+  echo 1 >$bulk/cgroup.kill
+  exec 3>&-
 }

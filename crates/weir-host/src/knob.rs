@@ -38,7 +38,7 @@ pub use crate::servers::{Servers, Unreached};
 pub use apply::Applied;
 pub use entry::fnv1a;
 pub use error::KnobError;
-pub use governor::{Actuator, BdiOf, Choice, Governor, HANGS_AFTER, Move};
+pub use governor::{Actuator, BdiOf, Choice, Governor, HANGS_AFTER, Move, PrivateLimits};
 pub use guardian::{ARGUMENT, SpareGuardian, guardian_main};
 pub use journal::Journal;
 pub use owners::{before, configuration, read_with_owners, readings};

@@ -14,6 +14,9 @@ use crate::io_cgroup::IoCgroup;
 use crate::mounts::Mount;
 use crate::psi;
 
+/// What cpu.max holds where nobody has set it.
+const NO_QUOTA: &str = "max 100000";
+
 /// Files in which a cgroup below has a limit of its own.
 const LIMITS: [&str; 3] = ["memory.high", "memory.max", "io.max"];
 
@@ -69,12 +72,18 @@ struct Counts {
     memory_stall_us: u64,
     io_stall_us: u64,
     refault_pages: u64,
+    cpu_us: Option<u64>,
 }
 
 impl IoCgroup {
     /// Its memory.high. `None` where its path does not fit into the name of a knob.
     pub fn high(&self) -> Option<KnobName> {
         self.knob("memory.high".to_string())
+    }
+
+    /// Its cpu.max; as [`IoCgroup::high`].
+    pub fn quota(&self) -> Option<KnobName> {
+        self.knob("cpu.max".to_string())
     }
 
     /// Looks at it from now on, and at what it writes to this device.
@@ -102,6 +111,7 @@ impl IoCgroup {
             is_root: self.is_root(),
             has_high: has("memory.high"),
             has_pace: has("io.max"),
+            has_quota: tree.line(&format!("{}/cpu.max", self.folder())).is_some_and(|line| line == NO_QUOTA),
             // Where the kernel keeps no pressure (`psi=0`), the file may be there, and is not read.
             has_pressure: tree.parsed(&format!("{}/memory.pressure", self.folder()), psi::parse).is_ok(),
             is_limited: tree.line(&format!("{}/memory.high", self.folder())).is_some_and(is_limit),
@@ -193,15 +203,18 @@ impl CgroupSight {
             memory_stall_us: stall_us("memory.pressure"),
             io_stall_us: stall_us("io.pressure"),
             refault_pages,
+            cpu_us: tree.parsed(&file("cpu.stat"), parse_cpu).ok(),
         };
         let before = self.before.replace(now).unwrap_or(now);
         let written = now.written_bytes.zip(before.written_bytes);
+        let cpu_us = now.cpu_us.zip(before.cpu_us);
         Ok(Group {
             memory: Memory { current, ..memory },
             high: None,
             is_at_work: false,
             written_bytes: written.map(|(now, before)| now.saturating_sub(before)),
             sent_bytes: 0,
+            cpu_us: cpu_us.map(|(now, before)| now.saturating_sub(before)),
             read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
             memory_stall_ns: 1000 * now.memory_stall_us.saturating_sub(before.memory_stall_us),
             io_stall_ns: 1000 * now.io_stall_us.saturating_sub(before.io_stall_us),
@@ -232,6 +245,12 @@ fn parse_stat(text: &str) -> Result<(Memory, u64), BadLine> {
         file_writeback: of("file_writeback"),
     };
     Ok((memory, of("workingset_activate_file") + of("workingset_refault_anon")))
+}
+
+/// `usage_usec 5`, then what that is made of.
+fn parse_cpu(text: &str) -> Result<u64, BadLine> {
+    let used = text.lines().find_map(|line| line.strip_prefix("usage_usec ")?.trim().parse().ok());
+    used.ok_or_else(|| BadLine::new(1, "usage_usec NUMBER", text.lines().next().unwrap_or_default()))
 }
 
 /// `8:0 rbytes=1 wbytes=2 …`: what was written to each device, and read from all.

@@ -115,7 +115,9 @@ impl FromStr for KnobName {
             return Err(bad("a name is one word, such as vm.swappiness or sda/nr_requests"));
         }
         if let Some(rest) = text.strip_prefix("cgroup:") {
-            let at = ["/io.", "/memory.", "/blkio."].iter().filter_map(|file| rest.find(file)).min();
+            let of_files = || ["/io.", "/memory.", "/blkio."].iter().filter_map(|file| rest.find(file)).min();
+            // Cgroups may be called so too: `/cpu.slice`.
+            let at = rest.strip_suffix("/cpu.max").map(str::len).or_else(of_files);
             let at =
                 at.ok_or_else(|| bad("a cgroup's knob is a path and a file, cgroup:/db.slice/memory.high"))?;
             let path = if at == 0 { "/" } else { &rest[..at] };
@@ -171,6 +173,8 @@ mod tests {
             ("bdi:0:44/max_ratio", "bdi:0:44/max_ratio"),
             ("cgroup:/db.slice/io.max/8:0/wbps", "cgroup:/db.slice/io.max/8:0/wbps"),
             ("cgroup:/memory.high", "cgroup:/memory.high"),
+            ("cgroup:/cpu.slice/memory.high", "cgroup:/cpu.slice/memory.high"),
+            ("cgroup:/a/memory.b/cpu.max", "cgroup:/a/memory.b/cpu.max"),
             (
                 "cgroup:/backup/blkio.throttle.write_bps_device/8:0",
                 "cgroup:/backup/blkio.throttle.write_bps_device/8:0",

@@ -48,6 +48,8 @@ pub struct Group {
     pub written_bytes: Option<u64>,
     /// Given to write(2) by its processes, as far as it is known, in bytes.
     pub sent_bytes: u64,
+    /// Processor time that it used, in microseconds (cpu.stat); `None` where nothing counts it.
+    pub cpu_us: Option<u64>,
     /// Read from any device, in bytes.
     pub read_bytes: u64,
     /// Time in which all of it waited for memory, in nanoseconds (memory.pressure, `full`).
@@ -86,6 +88,8 @@ pub struct Candidate {
     pub is_limited: bool,
     /// It has io.max.
     pub has_pace: bool,
+    /// It has cpu.max, and that is no limit.
+    pub has_quota: bool,
     /// The kernel tells how long it waits for memory (memory.pressure).
     pub has_pressure: bool,
     /// Its threads are spread over cgroups, which memory limits do not follow (cgroup.type).

@@ -10,6 +10,9 @@ const OVER_NS: u64 = 5 * SECOND_NS;
 /// A process that gives so many times to write(2) what its group is counted with writes pages of others' groups.
 const ESCAPED: f64 = 3.0;
 
+/// That is believed after so long, where processor time can be limited instead.
+const ESCAPED_NS: u64 = 2 * SECOND_NS;
+
 /// What all groups did in the last seconds, a look each.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Harm {
@@ -26,6 +29,7 @@ struct Look {
     sent_bytes: u64,
     /// Of `sent_bytes`, what the io controller counted; all of it where there is none.
     counted_bytes: u64,
+    backlog_bytes: u64,
     writes: bool,
 }
 
@@ -42,6 +46,7 @@ impl Harm {
             written_bytes: sum(Group::bytes),
             sent_bytes: sum(|group| group.sent_bytes),
             counted_bytes: sum(|group| group.written_bytes.unwrap_or(group.sent_bytes)),
+            backlog_bytes: sum(|group| group.memory.backlog()),
             writes: groups.iter().any(|group| group.bytes() > 0 || group.memory.backlog() > 0),
         });
         let mut held = self.elapsed_ns();
@@ -60,6 +65,15 @@ impl Harm {
         self.looks.clear();
     }
 
+    /// Whether the group writes pages that count for others: they are no more dirty for it than they are written for it.
+    pub fn escapes(&self) -> bool {
+        let elapsed_ns = self.elapsed_ns();
+        let sum = |of: fn(&Look) -> u64| self.looks.iter().map(of).sum::<u64>() as f64;
+        let backlog = self.looks.back().map_or(0, |look| look.backlog_bytes) as f64;
+        let counted = sum(|look| look.counted_bytes) + backlog;
+        elapsed_ns >= ESCAPED_NS && sum(|look| look.sent_bytes) > ESCAPED * counted + 5.0 * least(elapsed_ns)
+    }
+
     /// What harm there is.
     pub fn found(&self) -> Option<Transition> {
         let elapsed_ns = self.elapsed_ns();
@@ -72,14 +86,18 @@ impl Harm {
             return Some(Transition::MemoryStalls);
         }
         // A copy that reads what it wrote lately is no working set.
-        let least = (4 << 20) as f64 * elapsed_ns as f64 / 1e9;
-        if sum(|look| look.refault_bytes) > least.max(STALL * sum(|look| look.written_bytes)) {
+        if sum(|look| look.refault_bytes) > least(elapsed_ns).max(STALL * sum(|look| look.written_bytes)) {
             return Some(Transition::WorkingSet);
         }
-        if sum(|look| look.sent_bytes) > ESCAPED * sum(|look| look.counted_bytes) + 5.0 * least {
+        if self.escapes() {
             return Some(Transition::Escapes);
         }
         let writes = self.looks.iter().any(|look| look.writes);
         (!writes && sum(|look| look.io_stall_ns) > most).then_some(Transition::OtherStall)
     }
+}
+
+/// Bytes that say something in so long.
+fn least(elapsed_ns: u64) -> f64 {
+    (4 << 20) as f64 * elapsed_ns as f64 / 1e9
 }

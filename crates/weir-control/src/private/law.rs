@@ -74,6 +74,9 @@ pub struct Law {
     /// io.max is not tried until then, and so often it hurt since it served last.
     no_pace_until_ns: u64,
     hurts: u32,
+    /// Their pages count for others: paces are of processor time. What was dirty before is written first, from then on.
+    by_quota: bool,
+    drains_from_ns: Option<u64>,
     /// The state before syncs paused, and before a probe while one is under way.
     before_pause: Option<State>,
     before_probe: Option<State>,
@@ -127,13 +130,17 @@ impl Law {
             }
             State::Loose => (self.rate.get(), 2 * PACED_NS, None),
         };
-        Wish { budget_bytes: Some(time_at(rate, time_ns)), pace, room_bytes: ROOM_BYTES[self.rooms] }
+        // What is dirty is written first, and what its writes cost is not known before.
+        let pace = pace.map(|pace| if self.drains_from_ns.is_some() { 0 } else { pace });
+        // Pages that count for others no memory.high bounds.
+        let budget_bytes = (!self.by_quota).then(|| time_at(rate, time_ns));
+        Wish { budget_bytes, pace, by_quota: self.by_quota, room_bytes: ROOM_BYTES[self.rooms] }
     }
 
     /// Nothing is the guard's any more, whoever took it.
     pub fn let_go(&mut self) {
         (self.state, self.before_pause, self.before_probe) = (State::Watching, None, None);
-        self.trial = None;
+        (self.trial, self.by_quota, self.drains_from_ns) = (None, false, None);
         (self.least_ns, self.is_not_enough, self.rooms) = (None, false, 0);
         (self.enough_ns, self.not_enough) = (None, 0);
         self.harm.forget();
@@ -204,7 +211,13 @@ impl Law {
 
     /// What ends a limit, or keeps it from being one that counts.
     fn end(&mut self, seen: &Seen<'_>) -> Option<Transition> {
+        let is_lost = !matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
+        if seen.can_quota && !self.by_quota && is_lost && self.harm.escapes() {
+            return Some(self.limit_processors(seen));
+        }
         match self.harm.found() {
+            // Processor time that is limited makes nobody wait for memory or I/O.
+            _ if self.by_quota => {}
             // A group that may not grow looks for pages to give back all the time.
             Some(Transition::MemoryStalls) if self.rooms + 1 < ROOM_BYTES.len() => {
                 self.rooms += 1;
@@ -241,6 +254,8 @@ impl Law {
                 self.enter(seen, back.unwrap_or(State::Bounded { time_ns: BUDGET_NS }));
                 return Some(Transition::Tighten);
             }
+            // What it may write without a pace nobody bounds.
+            _ if pauses && self.by_quota => return None,
             state if pauses => {
                 (self.before_pause, self.enough_ns) = (Some(state), None);
                 self.enter(seen, State::Loose);
@@ -254,6 +269,9 @@ impl Law {
                 return (is_late && self.may_pace(seen)).then(|| self.pace(seen));
             }
             _ => {}
+        }
+        if let Some(since_ns) = self.drains_from_ns {
+            return self.drain(seen, since_ns);
         }
         let judged_ns = seen.at_ns.saturating_sub(self.judged_from_ns);
         // A loss that is certain and large needs no second. What a cut did of it needs one.
@@ -291,7 +309,7 @@ impl Law {
                 self.raise_budget(seen, time_ns)
             }
             // One that has no pace is not slower for a lower one of the others.
-            (State::Paced { .. }, Kept::Bad(_)) if !seen.can_pace && self.are_at_work(seen) => {
+            (State::Paced { .. }, Kept::Bad(_)) if !self.reaches_all(seen) && self.are_at_work(seen) => {
                 self.notice_not_enough(seen.at_ns)
             }
             (State::Paced { pace }, Kept::Bad(share)) => self.cut_pace(seen, pace, share),
@@ -306,7 +324,7 @@ impl Law {
 
     /// The least that bulk writers may have, for as long as it takes to judge it: syncs do undisturbed at least what they do then.
     fn probe(&mut self, seen: &Seen<'_>) -> Transition {
-        let low = ((PROBE_PACE * self.rate.get()) as u64).max(PACE_LEAST);
+        let low = self.low_pace();
         let least = match self.state {
             State::Paced { pace } => State::Paced { pace: pace.min(low) },
             _ if self.may_pace(seen) => State::Paced { pace: low },
@@ -339,6 +357,40 @@ impl Law {
         self.enter(seen, State::Bounded { time_ns: next.max(TIME_LEAST_NS) });
         self.is_cut = true;
         Some(Transition::Cut)
+    }
+
+    /// Little at first: what is dirty already is beyond every limit, and what is added to it only keeps syncs waiting for longer.
+    fn limit_processors(&mut self, seen: &Seen<'_>) -> Transition {
+        self.pace(seen);
+        (self.by_quota, self.drains_from_ns, self.before_probe) = (true, Some(seen.at_ns), None);
+        // Without any pace they lose.
+        self.kept_bounded = Some(0.0);
+        self.enter(seen, State::Paced { pace: self.low_pace() });
+        Transition::Quota
+    }
+
+    /// What was dirty before processor time was limited is written as fast as the device takes it.
+    fn drain(&mut self, seen: &Seen<'_>, since_ns: u64) -> Option<Transition> {
+        let is_kept = matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
+        let is_slow = 2.0 * self.rate.last_second() < self.rate.get() && seen.at_ns >= since_ns + JUDGED_NS;
+        if is_kept || is_slow || seen.at_ns >= since_ns + IDLE_NS {
+            self.drains_from_ns = None;
+            self.enter(seen, self.state);
+            return Some(Transition::Drained);
+        }
+        if seen.at_ns >= self.judged_from_ns + JUDGED_NS {
+            self.judged_from_ns = seen.at_ns;
+        }
+        None
+    }
+
+    /// Whether a pace is in force for all that write.
+    fn reaches_all(&self, seen: &Seen<'_>) -> bool {
+        if self.by_quota { seen.can_quota } else { seen.can_pace }
+    }
+
+    fn low_pace(&self) -> u64 {
+        ((PROBE_PACE * self.rate.get()) as u64).max(PACE_LEAST)
     }
 
     fn pace(&mut self, seen: &Seen<'_>) -> Transition {
@@ -437,7 +489,7 @@ impl Law {
     /// passed. Who writes past the page cache has no pages that a sync could wait for.
     fn give_up(&mut self, seen: &Seen<'_>, pace: u64, kept: f64) -> Transition {
         (self.cut_from, self.too_much) = (None, None);
-        if seen.is_direct {
+        if seen.is_direct || self.by_quota {
             return self.find_vain(seen, pace, kept);
         }
         self.trial = Some(Trial { pace, kept, without: None });

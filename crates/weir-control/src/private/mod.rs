@@ -84,6 +84,8 @@ pub struct Seen<'a> {
     pub groups: &'a [Group],
     /// All of them that write have io.max.
     pub can_pace: bool,
+    /// All of them that write have cpu.max.
+    pub can_quota: bool,
     /// Nothing like these syncs was seen undisturbed, nor probed lately.
     pub wants_probe: bool,
 }
@@ -110,7 +112,7 @@ pub enum State {
         /// Of all of them together, as time at the device's rate.
         time_ns: u64,
     },
-    /// io.max paces them besides.
+    /// io.max paces them besides, or cpu.max where their pages count for others.
     Paced {
         /// Of all of them together, in bytes a second.
         pace: u64,
@@ -169,6 +171,10 @@ pub enum Transition {
     OtherStall,
     /// It writes pages that count for others: they had them in memory before.
     Escapes,
+    /// The same, and processor time can be limited instead.
+    Quota,
+    /// What was dirty before processor time was limited is written.
+    Drained,
     /// Least bounds are not enough, or one that cannot be paced writes: the other limits hold as well from now on.
     NotEnough,
     /// Syncs keep their rate: the other limits no longer hold.
@@ -202,6 +208,8 @@ impl Transition {
             Transition::WorkingSet => "working-set",
             Transition::OtherStall => "other-stall",
             Transition::Escapes => "escapes",
+            Transition::Quota => "quota",
+            Transition::Drained => "drained",
             Transition::NotEnough => "not-enough",
             Transition::Enough => "enough",
             Transition::Again => "again",
@@ -236,6 +244,10 @@ impl Transition {
             Transition::WorkingSet => "the group needs pages again that it gave back",
             Transition::OtherStall => "the group waits for I/O and writes nothing",
             Transition::Escapes => "the group writes pages that count for others",
+            Transition::Quota => {
+                "the group writes pages that count for others, and only its processor time limits that"
+            }
+            Transition::Drained => "what it had left dirty is written",
             Transition::NotEnough => {
                 "syncs lose, and no lower limit of cgroups helps: the other limits hold as well"
             }
@@ -256,8 +268,10 @@ impl fmt::Display for Transition {
 pub struct Wish {
     /// Dirty, in bytes; `None`: the baseline of memory.high.
     pub budget_bytes: Option<u64>,
-    /// Written, in bytes a second; `None`: the baseline of io.max.
+    /// Written, in bytes a second, 0 for the least that there is; `None`: the baseline of io.max.
     pub pace: Option<u64>,
+    /// The pace is to be that of what they give to write(2), by processor time; io.max has its baseline.
+    pub by_quota: bool,
     /// Memory that each may hold beyond what that needs, in bytes.
     pub room_bytes: u64,
 }

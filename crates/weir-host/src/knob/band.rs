@@ -41,7 +41,27 @@ pub(super) fn marked_pages(bytes: u64, page_bytes: u64) -> u64 {
     pages.saturating_add(beyond).saturating_mul(page_bytes)
 }
 
+/// Processor time in microseconds: the least quota that the kernel takes, its least and greatest period here. In a shorter one than that least
+/// a tick of the scheduler counts as several.
+const QUOTA_LEAST: u64 = 1000;
+const PERIODS: (u64, u64) = (10_000, 1_000_000);
+
+/// `QUOTA PERIOD` for so many microseconds a second, in the shortest period that has the least quota: whoever has used it up stands still
+/// until the period ends. The quota is marked.
+pub(super) fn marked_quota(us_per_second: u64) -> String {
+    let rounded = |quota: u64| quota.saturating_add((MARKED_PAGES + PAGES - quota % PAGES) % PAGES);
+    let (least, wanted) = (rounded(QUOTA_LEAST), us_per_second.max(1));
+    let period = (least * 1_000_000 / wanted).clamp(PERIODS.0, PERIODS.1);
+    let quota = rounded((wanted.saturating_mul(period) / 1_000_000).max(QUOTA_LEAST));
+    format!("{quota} {period}")
+}
+
 impl Band {
+    /// Quotas, marked.
+    pub fn of_quotas() -> Band {
+        Band { low: QUOTA_LEAST, high: i64::MAX as u64, modulus: PAGES, mark: MARKED_PAGES }
+    }
+
     /// Limits in whole pages, marked.
     pub fn of_pages(low: u64, high: u64, page_bytes: u64) -> Band {
         Band { low, high, modulus: PAGES * page_bytes, mark: MARKED_PAGES * page_bytes }
@@ -77,7 +97,12 @@ impl Band {
         let number = match value {
             Value::Bytes(number) => *number,
             Value::Number(number) => u64::try_from(*number).unwrap_or(u64::MAX),
-            Value::Ratio(_) | Value::Word(_) => return false,
+            // A quota comes with its period.
+            Value::Word(word) => match word.split_once(' ').and_then(|(quota, _)| quota.parse().ok()) {
+                Some(quota) => quota,
+                None => return false,
+            },
+            Value::Ratio(_) => return false,
         };
         (self.low..=self.high).contains(&number) && number.checked_rem(self.modulus) == Some(self.mark)
     }

@@ -72,6 +72,18 @@ pub const KNOBS: &[Spec] = &[
         ..GROUP
     },
     Spec {
+        setting: "cpu.max",
+        path: "/sys/fs/cgroup{}/cpu.max",
+        kind: Kind::Quota,
+        unit: "µs",
+        default: "max 100000",
+        meaning: "Processor time that the group may use in each period, on all processors together.",
+        trap: "A process that has used it up stands still for the rest of the period; before Linux 6.18 also inside the \
+               kernel, with a lock that others may wait for.",
+        risk: Risk::Careful("all work of the group is slower"),
+        ..GROUP
+    },
+    Spec {
         setting: "memory.high",
         path: "/sys/fs/cgroup{}/memory.high",
         kind: Kind::Limit { min: 0, max: i64::MAX },

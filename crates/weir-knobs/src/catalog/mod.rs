@@ -44,6 +44,8 @@ pub enum Kind {
         /// Greatest.
         max: i64,
     },
+    /// `QUOTA PERIOD` of processor time in microseconds, or `max PERIOD` for none.
+    Quota,
     /// One of the words that the kernel offers in the file itself, the chosen one in brackets.
     Choice,
     /// One of these words.

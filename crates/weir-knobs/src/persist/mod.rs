@@ -188,6 +188,7 @@ fn cgroup_hint(path: &str, setting: &Setting) -> String {
     let parts: Vec<&str> = setting.knob.setting.split('/').collect();
     let property = match parts[..] {
         ["memory.high"] => format!("MemoryHigh={}", systemd_limit(value)),
+        ["cpu.max"] => cpu_quota(value),
         ["io.weight"] => format!("IOWeight={value}"),
         ["io.max", device, field] => {
             let property = match field {
@@ -213,6 +214,21 @@ fn node(device: &str) -> String {
     match device.contains(':') {
         true => format!("/dev/block/{device}"),
         false => format!("/dev/{}", device.replace('!', "/")),
+    }
+}
+
+/// systemd has a share in hundredths of a percent.
+fn cpu_quota(value: &Value) -> String {
+    let text = value.to_string();
+    let numbers = text.split_once(' ').and_then(|(quota, period)| {
+        Some((quota.parse::<u64>().ok()?, period.parse::<u64>().ok().filter(|period| *period > 0)?))
+    });
+    match numbers {
+        Some((quota, period)) => {
+            let share = 100.0 * quota as f64 / period as f64;
+            format!("CPUQuota={share:.2}% CPUQuotaPeriodSec={period}us")
+        }
+        None => "CPUQuota=".to_string(),
     }
 }
 

@@ -101,6 +101,7 @@ fn fits(
         (Kind::Choice, Value::Word(word)) => choices.is_empty() || choices.contains(word),
         (Kind::Word(words), Value::Word(word)) => words.contains(&word.as_str()),
         (Kind::Limit { .. }, Value::Word(word)) => word == "max",
+        (Kind::Quota, Value::Word(word)) => is_quota(word),
         (Kind::DirtyPair, Value::Bytes(_) | Value::Ratio(_))
         | (Kind::Number { .. } | Kind::Limit { .. } | Kind::Action, Value::Number(_)) => {
             let (min, max) = bounds(spec, reading, scheduler, matches!(setting.value, Value::Ratio(_)));
@@ -136,6 +137,13 @@ fn fits(
     Err(Context::refusal(setting, why, Some(&hint)))
 }
 
+/// Whether the kernel takes it (`tg_set_cfs_bandwidth`).
+fn is_quota(word: &str) -> bool {
+    let Some((quota, period)) = word.split_once(' ') else { return false };
+    let is_period = period.parse().is_ok_and(|period: u64| (1000..=1_000_000).contains(&period));
+    is_period && (quota == "max" || quota.parse().is_ok_and(|quota: u64| quota >= 1000))
+}
+
 /// The bounds of a knob's numbers on this machine, under the scheduler that is or will be in force. `ratio` says
 /// which of a pair is meant.
 pub fn bounds(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>, ratio: bool) -> Bounds {
@@ -145,7 +153,7 @@ pub fn bounds(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>, r
         Kind::DirtyPair if spec.setting == "vm.dirty" => (TWO_PAGES, i64::MAX),
         Kind::DirtyPair => (1, i64::MAX),
         Kind::Action => (1, 3),
-        Kind::Choice | Kind::Word(_) => (0, 0),
+        Kind::Choice | Kind::Word(_) | Kind::Quota => (0, 0),
     };
     // The hardware's depth bounds the queue only where no scheduler keeps a queue of its own; the shares of a
     // bdi bound each other, which is judged by what both will be.
@@ -185,6 +193,10 @@ pub fn range(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>, ra
     let quoted = |words: Vec<&str>| words.join(" | ");
     match spec.kind {
         Kind::Limit { .. } => format!("max, or {numbers}"),
+        Kind::Quota => {
+            "QUOTA PERIOD or max PERIOD, in µs: a QUOTA of 1000 or more, a PERIOD of 1000 to 1000000"
+                .to_string()
+        }
         Kind::Word(words) => quoted(words.to_vec()),
         Kind::Choice => match reading.map(|reading| &reading.choices) {
             Some(choices) if !choices.is_empty() => quoted(choices.iter().map(String::as_str).collect()),

@@ -30,6 +30,8 @@ impl Machine {
             "sda/bdi/strict_limit=0",
             "sda/iostats=1",
             "cgroup:/db/memory.high=max",
+            "cgroup:/db/cpu.max=5000 100000",
+            "cgroup:/db/cpu.max=max 100000",
         ];
         let settings = always.iter().chain(own).map(|text| text.parse().unwrap()).collect();
         Machine { settings }
@@ -95,6 +97,8 @@ fn a_setting_that_cannot_be_is_refused_with_path_value_and_range() {
         ("sdb/nr_requests=4", "no /sys/block/sdb/queue/nr_requests on this machine"),
         ("sda/bdi/max_ratio=5", "the kernel refuses sda/bdi/min_ratio=10 above sda/bdi/max_ratio=5"),
         ("sda/write_cache=write through", "this can lose data"),
+        ("cgroup:/db/cpu.max=5000", "takes QUOTA PERIOD or max PERIOD"),
+        ("cgroup:/db/cpu.max=100 100000", "a QUOTA of 1000 or more"),
         ("cgroup:/db/memory.high=low", "takes max, or 0 or more bytes, not low"),
         ("cgroup:/db/io.max/8:0/wbps=0", "no /sys/fs/cgroup/db/io.max on this machine"),
     ] {

@@ -76,6 +76,7 @@ impl Machine {
             is_direct: true,
             groups: &[group],
             can_pace: true,
+            can_quota: false,
             wants_probe: self.guard.wants_probe(at_ns),
         });
         self.said.extend(said);

@@ -237,7 +237,8 @@ fn probed(can_pace: bool) -> (Plant, State) {
 fn a_probe_lasts_a_second_and_what_was_before_returns() {
     for can_pace in [true, false] {
         let (mut plant, before) = probed(can_pace);
-        let most = Wish { budget_bytes: Some(2 << 20), pace: can_pace.then_some(4_100_000), room_bytes: 0 };
+        let most =
+            Wish { budget_bytes: Some(2 << 20), pace: can_pace.then_some(4_100_000), ..Wish::default() };
         let wish = plant.law.wish();
         assert!(wish.pace <= most.pace && wish.budget_bytes <= most.budget_bytes, "{wish:?}");
         assert_eq!(plant.law.probed_from(), Some(plant.now_ns + SECOND_NS / 5));
@@ -290,6 +291,59 @@ fn one_that_cannot_be_paced_costs_the_others_nothing_and_the_other_limits_join()
     plant.can_pace = true;
     plant.run(1);
     assert_eq!(plant.said.last(), Some(&Transition::Cut), "{:?}", plant.said);
+}
+
+/// Of a file that another cgroup has in memory.
+#[test]
+fn who_writes_pages_of_others_is_held_by_its_processor_time() {
+    let flooded = |answer| {
+        let mut plant = Plant::new(40.0, 4.0, answer);
+        plant.answer = |_, _, _| 1.0;
+        plant.is_writing = false;
+        plant.run(5).answer = answer;
+        (plant.escapes, plant.can_quota, plant.is_writing) = (true, true, true);
+        plant
+    };
+    // What syncs lose grows with the pace.
+    let mut plant = flooded(|_, _, pace| 1.0 - pace.unwrap_or(40e6) / 200e6);
+    plant.run(5);
+    assert_eq!((plant.said.last(), plant.law.wish().pace), (Some(&Transition::Quota), Some(0)));
+    // 400 MB are dirty by then, and written at 40 MB/s.
+    plant.run(12);
+    assert!(plant.elsewhere < 5e6, "{} {:?}", plant.elsewhere, plant.said);
+    assert!(plant.said.contains(&Transition::Drained) && plant.law.wish().pace > Some(0));
+    plant.run(30);
+    let (kept, _) = plant.last(20);
+    let pace = plant.law.wish().pace.unwrap() as f64;
+    assert!((0.9..0.97).contains(&kept), "{kept} {:?}", plant.said);
+    assert!((6e6..20e6).contains(&pace), "{pace} {:?}", plant.said);
+    // Whatever comes, it is not let go of without a limit while it writes.
+    let said = plant.said.len();
+    plant.need = Need::Pausing;
+    plant.run(20);
+    assert!(plant.law.wish().by_quota && plant.law.wish().pace.is_some());
+    plant.need = Need::Here;
+    plant.answer = |_, _, _| 0.4;
+    plant.rate = 20e6;
+    plant.run(60);
+    plant.answer = |_, _, _| 1.0;
+    plant.rate = 40e6;
+    plant.run(60);
+    assert!(plant.law.wish().by_quota && plant.law.wish().pace.is_some(), "{:?}", &plant.said[said..]);
+    assert!(plant.last(20).0 > 0.9, "{:?}", &plant.said[said..]);
+    plant.is_writing = false;
+    plant.run(35);
+    assert_eq!((plant.said.last(), plant.law.wish()), (Some(&Transition::Ended), Wish::default()));
+    // Where nothing limits it, or syncs lose nothing, it is left alone as before.
+    for can_quota in [true, false] {
+        let mut plant = flooded(|_, _, _| 1.0);
+        plant.can_quota = can_quota;
+        if can_quota {
+            plant.rate = 2000e6;
+        }
+        plant.run(9);
+        assert!(plant.said.ends_with(&[Transition::Escapes]), "{can_quota}: {:?}", plant.said);
+    }
 }
 
 #[test]

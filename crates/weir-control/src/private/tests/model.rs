@@ -27,11 +27,14 @@ pub struct Plant {
     work: Work,
     pub is_direct: bool,
     pub can_pace: bool,
+    pub can_quota: bool,
     pub wants_probe: bool,
     /// Its pages count for another cgroup.
     pub escapes: bool,
     pub need: Need,
     pub is_writing: bool,
+    /// Of the pages that count for another cgroup, what is dirty.
+    pub elsewhere: f64,
     /// Its cgroup is gone.
     pub is_gone: bool,
     /// Age of the oldest sync under way.
@@ -62,8 +65,10 @@ impl Plant {
             work: Work::default(),
             is_direct: false,
             can_pace: true,
+            can_quota: false,
             wants_probe: false,
             escapes: false,
+            elsewhere: 0.0,
             need: Need::Here,
             is_writing: true,
             is_gone: false,
@@ -93,14 +98,22 @@ impl Plant {
             assert!(high > held, "memory.high {high} is not above what is held, {held}");
             DIRTY_SHARE * (high - held) as f64
         });
-        let kept = if self.is_writing { (self.answer)(self, bound.max(self.backlog), pace) } else { 1.0 };
+        let mut kept = if self.is_writing { (self.answer)(self, bound.max(self.backlog), pace) } else { 1.0 };
+        // More than is written by the next look.
+        if self.elsewhere > self.rate / 10.0 {
+            kept = 0.0;
+        }
         let lost = if self.now_ns < self.lost_elsewhere.1 { self.lost_elsewhere.0 } else { 0.0 };
         let kept = kept * (1.0 - lost);
         let mut left = self.rate - self.own * kept;
         if self.is_direct && !self.is_writing {
             left = 0.0;
         }
-        let bulk = if self.is_writing { left.min(pace.unwrap_or(f64::INFINITY)) } else { 0.0 };
+        let mut bulk = if self.is_writing { left.min(pace.unwrap_or(f64::INFINITY)) } else { 0.0 };
+        if self.escapes && self.can_quota {
+            bulk = left.min(10.0 * self.elsewhere);
+            self.elsewhere -= bulk / 10.0;
+        }
         let dirty = if self.is_writing && !self.is_direct { bound.min(600.0 * MB) } else { 0.0 };
         self.backlog = (self.backlog - bulk / 10.0).max(0.0);
         let dirty = dirty.max(self.backlog);
@@ -111,12 +124,24 @@ impl Plant {
         memory.file = memory.file_dirty * 4;
         memory.current = held + memory.file;
         self.group.sent_bytes = (bulk / 10.0) as u64;
+        if self.escapes && self.can_quota {
+            self.group.sent_bytes = self.give_to_another_cgroup() as u64;
+        }
         let counted = if self.escapes { 0 } else { self.group.sent_bytes };
         self.group.written_bytes = self.can_pace.then_some(counted);
         self.work.push(LOOK_NS, &self.group);
         self.group.is_at_work = are_at_work(&[&self.work], self.law.wish().pace)[0];
         self.done.push((kept, bulk));
         self.step(kept, (bulk + self.own * kept) / 10.0);
+    }
+
+    /// At memory's speed, unless processor time is limited, into a file of 400 MB. What the device does not take stays dirty.
+    fn give_to_another_cgroup(&mut self) -> f64 {
+        let wish = self.law.wish();
+        let pace = wish.pace.filter(|_| wish.by_quota).map_or(1000.0 * MB, |pace| pace as f64);
+        let sent = if self.is_writing { pace / 10.0 } else { 0.0 };
+        self.elsewhere = (self.elsewhere + sent).min(400.0 * MB);
+        sent
     }
 
     fn step(&mut self, kept: f64, delivered: f64) {
@@ -139,6 +164,7 @@ impl Plant {
             is_direct: self.is_direct,
             groups: if self.is_gone { &[] } else { &groups },
             can_pace: self.can_pace,
+            can_quota: self.can_quota,
             wants_probe: self.wants_probe,
         };
         if let Some(transition) = self.law.step(&seen) {

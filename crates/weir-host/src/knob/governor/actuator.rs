@@ -22,14 +22,27 @@ pub enum Actuator {
     /// What a cgroup may write to a device ([`crate::IoCgroup::write_limit`]). Its limit in bytes is what that lets through
     /// in a tenth of a second.
     Cgroup(KnobName),
-    /// memory.high of a cgroup and, where it has it, what it may write to a device (io.max): [`super::Governor::set_private`].
-    /// Its limit in bytes is memory.high.
+    /// memory.high of a cgroup and, where it has them, what it may write to a device (io.max) and the processor time it may use
+    /// (cpu.max): [`super::Governor::set_private`]. Its limit in bytes is memory.high.
     Private {
         /// memory.high.
         high: KnobName,
         /// The `wbps` of io.max.
         pace: Option<KnobName>,
+        /// cpu.max, where it is no limit yet.
+        quota: Option<KnobName>,
     },
+}
+
+/// Limits of a private actuator; `None` is the baseline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PrivateLimits {
+    /// memory.high, in bytes.
+    pub high: Option<u64>,
+    /// io.max, in bytes a second.
+    pub pace: Option<u64>,
+    /// cpu.max, in microseconds a second.
+    pub quota: Option<u64>,
 }
 
 /// Which bdi.
@@ -56,8 +69,10 @@ impl fmt::Display for Actuator {
             Actuator::Dirty => f.write_str("vm.dirty_bytes"),
             Actuator::Bdi(BdiOf::Device(device)) => write!(f, "{device}/bdi (strict_limit, max_ratio_fine)"),
             Actuator::Bdi(BdiOf::FileSystem(bdi)) => write!(f, "bdi:{bdi} (strict_limit, max_ratio_fine)"),
-            Actuator::Private { high, pace: None } => write!(f, "{high}"),
-            Actuator::Private { high, pace: Some(pace) } => write!(f, "{high} and {pace}"),
+            Actuator::Private { high, pace, quota } => {
+                write!(f, "{high}")?;
+                pace.iter().chain(quota).try_for_each(|knob| write!(f, " and {knob}"))
+            }
             Actuator::Cgroup(knob) => write!(f, "{knob} (in a tenth of a second)"),
         }
     }

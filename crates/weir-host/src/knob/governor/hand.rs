@@ -3,11 +3,11 @@
 use weir_control::{Limits, UNLIMITED_BYTES};
 use weir_knobs::{KnobName, Value};
 
-use super::super::band::{Band, marked, marked_pages};
+use super::super::band::{Band, marked, marked_pages, marked_quota};
 use super::super::dirty;
 use super::super::entry::Written;
 use super::super::place::Place;
-use super::{Actuator, BdiOf};
+use super::{Actuator, BdiOf, PrivateLimits};
 use crate::error::HostError;
 use crate::host::Host;
 
@@ -39,7 +39,9 @@ impl Hand {
             // Without strict_limit a share does not bound anything.
             Actuator::Bdi(bdi) => ["strict_limit", "max_ratio_fine"].map(|file| bdi.file(file)).to_vec(),
             Actuator::Cgroup(knob) => vec![knob.clone()],
-            Actuator::Private { high, pace } => std::iter::once(high).chain(pace).cloned().collect(),
+            Actuator::Private { high, pace, quota } => {
+                std::iter::once(high).chain(pace).chain(quota).cloned().collect()
+            }
         };
         let places = knobs.iter().map(|knob| Place::of(&host.tree, knob)).collect::<Result<_, _>>()?;
         let share = match actuator {
@@ -130,9 +132,10 @@ impl Hand {
                 vec![Band::of_numbers(1, 1), Band::of_numbers(low.min(high), high)]
             }
             Actuator::Cgroup(_) => vec![Band::of_bytes(self.of_a_second(limits.floor_bytes), most * TENTHS)],
-            Actuator::Private { pace, .. } => {
-                let paces = pace.iter().map(|_| Band::of_bytes(1, saved.last().map_or(u64::MAX, bytes_of)));
-                std::iter::once(Band::of_pages(1, most, self.page_bytes)).chain(paces).collect()
+            Actuator::Private { pace, quota, .. } => {
+                let paces = pace.iter().map(|_| Band::of_bytes(1, saved.get(1).map_or(u64::MAX, bytes_of)));
+                let quotas = quota.iter().map(|_| Band::of_quotas());
+                std::iter::once(Band::of_pages(1, most, self.page_bytes)).chain(paces).chain(quotas).collect()
             }
         })
     }
@@ -166,16 +169,24 @@ impl Hand {
         }
     }
 
-    /// The values of a private actuator for these limits, of which `None` is the baseline; none is above the baseline.
-    pub fn private_values(&self, found: &[Value], high: Option<u64>, pace: Option<u64>) -> Vec<Value> {
-        let marked_pace = |bytes| marked(bytes, self.page_bytes);
-        let marked_high = |bytes| marked_pages(bytes, self.page_bytes);
-        let wanted = [high.map(marked_high), pace.map(marked_pace)];
-        let least = |(found, wanted): (&Value, Option<u64>)| match wanted {
-            Some(bytes) if bytes < bytes_of(found) => number(bytes),
+    /// The values of a private actuator for these limits; none is above the baseline.
+    pub fn private_values(&self, found: &[Value], limits: &PrivateLimits) -> Vec<Value> {
+        let Actuator::Private { pace, quota, .. } = &self.actuator else { return found.to_vec() };
+        let least = |found: &Value, limit: Option<u64>| match limit {
+            Some(limit) if limit < bytes_of(found) => number(limit),
             _ => found.clone(),
         };
-        found.iter().zip(wanted).map(least).collect()
+        let of_processors = |found: &Value| match (limits.quota, found) {
+            (Some(quota), Value::Word(word)) if word.starts_with("max ") => Value::Word(marked_quota(quota)),
+            _ => found.clone(),
+        };
+        let mut found = found.iter();
+        let high = limits.high.map(|bytes| marked_pages(bytes, self.page_bytes));
+        let paced = limits.pace.map(|bytes| marked(bytes, self.page_bytes));
+        let high = found.next().map(|found| least(found, high));
+        let pace = pace.as_ref().and_then(|_| found.next()).map(|found| least(found, paced));
+        let quota = quota.as_ref().and_then(|_| found.next()).map(of_processors);
+        high.into_iter().chain(pace).chain(quota).collect()
     }
 
     /// Marked, though the kernel takes every number of bytes: so others' values are told from the guard's.

@@ -32,7 +32,7 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::vm;
 
-pub use actuator::{Actuator, BdiOf, Choice};
+pub use actuator::{Actuator, BdiOf, Choice, PrivateLimits};
 
 /// The machine's dirty limit is read again after so long.
 const THRESHOLD_STANDS: Duration = Duration::from_secs(1);
@@ -283,17 +283,16 @@ impl Governor {
         self.step(now)
     }
 
-    /// Leads a private actuator's limits to these, in bytes and in bytes a second; `None` is the baseline. Lowered far below what a
-    /// cgroup uses, memory.high makes the one who writes it reclaim memory, which takes long where that is dirty.
+    /// Leads a private actuator's limits to these. Lowered far below what a cgroup uses, memory.high makes the one who writes it reclaim memory, which takes long where that is dirty.
     ///
     /// # Errors
     /// As [`Governor::set`].
-    pub fn set_private(&mut self, high: Option<u64>, pace: Option<u64>) -> Result<Move, KnobError> {
+    pub fn set_private(&mut self, limits: &PrivateLimits) -> Result<Move, KnobError> {
         if let Some(end) = self.attend()? {
             return Ok(end);
         }
         let found: Vec<Value> = self.entry.changes.iter().map(|change| change.old.clone()).collect();
-        for (nth, value) in self.hand.private_values(&found, high, pace).into_iter().enumerate() {
+        for (nth, value) in self.hand.private_values(&found, limits).into_iter().enumerate() {
             if let Err(error) = self.write(nth, value) {
                 return self.give_up(error);
             }

@@ -6,7 +6,7 @@ use weir_control::Limits;
 use weir_core::target::DeviceNumber;
 use weir_knobs::{Became, Value};
 
-use super::{Actuator, BdiOf, Governor, KnobError, Move};
+use super::{Actuator, BdiOf, Governor, KnobError, Move, PrivateLimits};
 use crate::knob::journal::Sync;
 use crate::knob::restore;
 use crate::knob::rollback::{Which, listed, rollback};
@@ -427,10 +427,17 @@ fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
 
 const HIGH: &str = "/sys/fs/cgroup/unified/db.slice/memory.high";
 
+/// In MB, MB/s and microseconds a second.
+fn limits(high: Option<u64>, pace: Option<u64>, quota: Option<u64>) -> PrivateLimits {
+    let bytes = |mb: Option<u64>| mb.map(|mb| mb * 1_000_000);
+    PrivateLimits { high: bytes(high), pace: bytes(pace), quota }
+}
+
 fn of_both() -> Actuator {
     Actuator::Private {
         high: "cgroup:/db.slice/memory.high".parse().unwrap(),
         pace: Some("cgroup:/db.slice/io.max/7:0/wbps".parse().unwrap()),
+        quota: None,
     }
 }
 
@@ -449,7 +456,7 @@ fn a_baseline_that_a_service_manager_writes_again_is_a_reset() {
         machine.set(HIGH, "max");
         machine.set(IO_MAX, "7:0 wbps=max");
         let mut governor = start(&machine, &of_both());
-        written(governor.set_private(Some(16_000_000), Some(30_000_000)).unwrap());
+        written(governor.set_private(&limits(Some(16), Some(30), None)).unwrap());
         again.iter().for_each(|(file, text)| machine.set(file, text));
         let moved = governor.beat().unwrap();
         assert_eq!(matches!(moved, Move::Reset { .. }), is_reset, "{again:?}: {moved:?}");
@@ -475,8 +482,7 @@ fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
         machine.set(high, found.0);
         machine.set(IO_MAX, found.1);
         let mut governor = start(&machine, &of_both());
-        let bytes = |mb: Option<u64>| mb.map(|mb| mb * 1_000_000);
-        written(governor.set_private(bytes(asked.0), bytes(asked.1)).unwrap());
+        written(governor.set_private(&limits(asked.0, asked.1, None)).unwrap());
         assert_eq!(
             (machine.get(high).as_str(), machine.get(IO_MAX).as_str()),
             in_force,
@@ -508,6 +514,55 @@ fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
         ("max", "7:0 wbps=30000000"),
         "{said}"
     );
+}
+
+const CPU_MAX: &str = "/sys/fs/cgroup/unified/db.slice/cpu.max";
+
+#[test]
+fn processor_time_is_limited_in_the_shortest_period_and_restored_as_it_was() {
+    let Actuator::Private { high, pace, .. } = of_both() else { unreachable!() };
+    let quota = Some("cgroup:/db.slice/cpu.max".parse().unwrap());
+    let actuator = Actuator::Private { high, pace, quota };
+    // (found, microseconds a second, in force)
+    for (found, asked, in_force) in [
+        ("max 100000", Some(0), "1003 1000000"),
+        ("max 100000", Some(5000), "1003 200600"),
+        ("max 100000", Some(20_000), "1003 50150"),
+        ("max 50000", Some(300_000), "3051 10000"),
+        ("max 100000", Some(u64::MAX), "9223372036854775787 10000"),
+        ("max 100000", None, "max 100000"),
+        // Somebody's limit.
+        ("50000 100000", Some(5000), "50000 100000"),
+    ] {
+        let machine = machine();
+        machine.set(HIGH, "max");
+        machine.set(IO_MAX, "7:0 wbps=max");
+        machine.set(CPU_MAX, found);
+        let mut governor = start(&machine, &actuator);
+        written(governor.set_private(&limits(Some(16), None, asked)).unwrap());
+        assert_eq!(machine.get(CPU_MAX), in_force, "{found}");
+        assert_eq!(machine.get(IO_MAX), "7:0 wbps=max");
+        written(governor.beat().unwrap());
+        governor.stop().unwrap();
+        assert_eq!((machine.get(HIGH).as_str(), machine.get(CPU_MAX).as_str()), ("max", found));
+    }
+    // Of a killed guard, and of somebody else since.
+    for (left, back) in
+        [("1003 200600", "max 100000"), ("1000 200600", "1000 200600"), ("max 9000", "max 9000")]
+    {
+        let machine = machine();
+        machine.set(HIGH, "max");
+        machine.set(CPU_MAX, "max 100000");
+        let governor = start(&machine, &actuator);
+        let file = machine.journal.folder().join(&machine.journaled()[0]);
+        let mut entry = machine.journal.read(&file).unwrap();
+        (entry.pid_started_ticks, entry.since_ns) = (1, 0);
+        std::mem::forget(governor);
+        machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
+        machine.set(CPU_MAX, left);
+        let said = rollback(&machine.host, &machine.journal, Which::Last).said.join("\n");
+        assert_eq!(machine.get(CPU_MAX), back, "{said}");
+    }
 }
 
 #[test]

@@ -223,9 +223,11 @@ impl Stage {
         let find_share = move |_: &str, _: DeviceNumber| match is_refused.borrow().refuses {
             true => Err("none here".to_string()),
             // In words it is the name alone.
-            false => {
-                Ok(Actuator::Private { high: weir_knobs::KnobName::machine(&find.borrow()), pace: None })
-            }
+            false => Ok(Actuator::Private {
+                high: weir_knobs::KnobName::machine(&find.borrow()),
+                pace: None,
+                quota: None,
+            }),
         };
         let take_share = move |actuator: Actuator, device: usize| {
             let knob = if actuator.to_string() == "knob" { &of_knob } else { &of_share };

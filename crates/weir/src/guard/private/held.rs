@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use weir_control::private::{Group, Refusal, Wish, Work, are_at_work, followed, may_hold, needed};
 use weir_control::{Life, Writer};
 use weir_core::target::DeviceNumber;
-use weir_host::knob::{Actuator, KnobError};
+use weir_host::knob::{Actuator, KnobError, PrivateLimits};
 use weir_host::{CgroupSight, CgroupWrites, Host, IoCgroup};
 
-use super::pair::{End, Limits, Pair, Restored, TakePair};
+use super::pair::{End, Pair, Restored, TakePair};
 use crate::guard::exempt::{Exempt, accounts_of, shared_with};
 use crate::guard::sampler::Time;
 use crate::guard::settings::Protected;
@@ -32,6 +32,9 @@ const IDLE_NS: u64 = 30_000_000_000;
 /// So often it is asked whether one that is held writes to other devices alone.
 const ELSEWHERE_NS: u64 = IDLE_NS / 3;
 
+/// Of what a write costs a second ago counts for four fifths of now.
+const COST_KEPT: f64 = 0.98;
+
 /// So much has to be counted for a cgroup before that says anything.
 const COUNTED_BYTES: u64 = 4 << 20;
 
@@ -42,13 +45,14 @@ pub struct Held {
     /// Its limits, in words.
     pub actuator: Actuator,
     /// As asked for last.
-    pub limits: Limits,
+    pub limits: PrivateLimits,
     /// Whose processes it may hold.
     accounts: Vec<u32>,
     /// Nobody tells whether it waits for memory.
     is_blind: bool,
     sight: CgroupSight,
     work: Work,
+    cost: Cost,
     /// When it was at work last, or was taken.
     wrote_ns: u64,
     /// When it was last seen to write to this device, and what it had written then.
@@ -65,6 +69,32 @@ struct Proof {
     sent_bytes: u64,
     written_bytes: u64,
     is_given: bool,
+}
+
+/// The processor time in which a cgroup's processes give their bytes to write(2), of the last seconds mostly.
+#[derive(Default)]
+struct Cost {
+    sent_bytes: f64,
+    cpu_us: f64,
+    is_counted: bool,
+}
+
+impl Cost {
+    fn push(&mut self, group: &Group) {
+        self.sent_bytes = COST_KEPT * self.sent_bytes + group.sent_bytes as f64;
+        self.cpu_us = COST_KEPT * self.cpu_us + group.cpu_us.unwrap_or(0) as f64;
+        self.is_counted = group.cpu_us.is_some();
+    }
+
+    /// What it cost under other limits says little.
+    fn forget(&mut self) {
+        (self.sent_bytes, self.cpu_us) = (self.sent_bytes / 10.0, self.cpu_us / 10.0);
+    }
+
+    /// Microseconds a second in which it gives so many bytes a second.
+    fn quota(&self, pace: u64) -> Option<u64> {
+        (self.cpu_us > 0.0).then(|| (pace as f64 * self.cpu_us / self.sent_bytes.max(1.0)) as u64)
+    }
 }
 
 impl Proof {
@@ -99,6 +129,11 @@ impl Held {
         has_left
     }
 
+    /// Whether its processor time can be limited, for a pace of bytes.
+    pub fn has_quota(&self) -> bool {
+        matches!(self.actuator, Actuator::Private { quota: Some(_), .. }) && self.cost.is_counted
+    }
+
     /// Whether its writes can be paced.
     pub fn has_pace(&self) -> bool {
         matches!(self.actuator, Actuator::Private { pace: Some(_), .. })
@@ -112,6 +147,8 @@ pub struct Groups {
     pub held: Vec<Held>,
     /// What all of them may write, in bytes a second, as asked for last.
     pace: Option<u64>,
+    /// It is that of what they give to write(2).
+    by_quota: bool,
     /// Those whose limits are being restored, by path.
     leaving: Vec<(String, Box<dyn Pair>)>,
     /// Those that are not, until when, by path.
@@ -233,7 +270,8 @@ impl Groups {
         may_hold(&candidate).map_err(|why: Refusal| why.to_string())?;
         let high = group.high().ok_or("its cgroup's name cannot be journaled")?;
         let pace = candidate.has_pace.then(|| group.write_limit(number)).flatten();
-        let actuator = Actuator::Private { high, pace };
+        let quota = candidate.has_quota.then(|| group.quota()).flatten();
+        let actuator = Actuator::Private { high, pace, quota };
         let pair = take(&actuator).map_err(|error| match error {
             KnobError::Held { knob, pid, .. } if pid == std::process::id() => {
                 format!("this guard already uses {knob}")
@@ -244,7 +282,7 @@ impl Groups {
         let mut sight = group.sight(rules.host, number);
         // The first look counts for nothing.
         let _ = sight.look();
-        let (group, limits) = (group.clone(), Limits::default());
+        let (group, limits) = (group.clone(), PrivateLimits::default());
         self.held.push(Held {
             group,
             actuator,
@@ -253,6 +291,7 @@ impl Groups {
             is_blind: !candidate.has_pressure,
             sight,
             work: Work::default(),
+            cost: Cost::default(),
             wrote_ns: now_ns,
             here: (now_ns, written),
             proof: Proof::default(),
@@ -299,6 +338,7 @@ impl Groups {
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
             held.proof.push(&group);
             held.work.push(elapsed_ns, &group);
+            held.cost.push(&group);
             seen.push_front(group);
         }
         let works: Vec<&Work> = self.held.iter().map(|held| &held.work).collect();
@@ -342,14 +382,24 @@ impl Groups {
 
     /// Asks for the limits that a wish comes to.
     pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64, now_ns: u64) {
-        self.pace = wish.pace;
+        if wish.by_quota && !self.by_quota {
+            self.held.iter_mut().for_each(|held| held.cost.forget());
+        }
+        (self.pace, self.by_quota) = (wish.pace, wish.by_quota);
+        let is_paced = |held: &&Held| if wish.by_quota { held.has_quota() } else { held.has_pace() };
         let writing = || self.held.iter().filter(|held| held.writes(now_ns));
-        let part = wish.part(writing().count(), writing().filter(|held| held.has_pace()).count());
+        let part = wish.part(writing().count(), writing().filter(is_paced).count());
         for (held, group) in self.held.iter_mut().zip(seen) {
             let needed =
                 part.budget_bytes.map(|budget| needed(&group.memory, budget, dirty_share) + part.room_bytes);
             let high = needed.map(|needed| followed(held.limits.high, needed, None));
-            held.limits = Limits { high, pace: part.pace.filter(|_| held.has_pace()) };
+            let pace = part.pace.filter(|_| is_paced(&&*held));
+            held.limits = match wish.by_quota {
+                true => {
+                    PrivateLimits { high, pace: None, quota: pace.and_then(|pace| held.cost.quota(pace)) }
+                }
+                false => PrivateLimits { high, pace, quota: None },
+            };
             held.pair.set(held.limits);
         }
     }
@@ -371,6 +421,10 @@ impl Groups {
 
     /// Whether what they write has been seen to count for them, but for those that have written little.
     pub fn are_counted(&self) -> bool {
+        if self.by_quota {
+            // Whether that counts for them or not.
+            return self.held.iter().all(Held::has_quota);
+        }
         let proofs = || self.held.iter().map(|held| &held.proof);
         proofs().any(|proof| proof.is_given)
             && proofs().all(|proof| proof.is_given || proof.sent_bytes <= COUNTED_BYTES)
@@ -378,8 +432,17 @@ impl Groups {
 
     /// Whether all that write can be paced.
     pub fn can_pace(&self, now_ns: u64) -> bool {
+        self.all_that_write(now_ns, Held::has_pace)
+    }
+
+    /// Whether the processor time of all that write can be limited.
+    pub fn can_quota(&self, now_ns: u64) -> bool {
+        self.all_that_write(now_ns, Held::has_quota)
+    }
+
+    fn all_that_write(&self, now_ns: u64, are: fn(&Held) -> bool) -> bool {
         let mut writing = self.held.iter().filter(|held| held.writes(now_ns)).peekable();
-        writing.peek().is_some() && writing.all(Held::has_pace)
+        writing.peek().is_some() && writing.all(are)
     }
 
     /// Those that ended by themselves: sentences of it, and whether the limits of one were turned by somebody else.

@@ -120,6 +120,7 @@ impl Privates {
         let mut said = device.find(&look, &mut self.take, now);
         let groups = device.groups.sample(&seen.bulk.writers, seen.number, &self.host, time);
         let can_pace = device.groups.can_pace(time.now_ns);
+        let can_quota = device.groups.can_quota(time.now_ns);
         device.hold.is_at_work = groups.iter().any(|group| group.is_at_work);
         let transition = device.law.step(&SeenByLaw {
             at_ns: time.now_ns,
@@ -134,6 +135,7 @@ impl Privates {
             is_direct: now.writers.watch.is_past_the_page_cache(),
             groups: &groups,
             can_pace,
+            can_quota,
             wants_probe: judged.wants_probe,
         });
         device.hold.probed_from_ns = device.law.probed_from();
@@ -302,8 +304,13 @@ impl Device {
     /// What they may have together, in words.
     fn standing(&self, shadow: bool) -> String {
         let (held, wish) = (&self.groups.held, self.law.wish());
-        let paced = || held.iter().filter(|held| held.has_pace());
-        let pace = wish.pace.map(|pace| megabytes_per_second(pace as f64));
+        let is_paced = |held: &&Held| if wish.by_quota { held.has_quota() } else { held.has_pace() };
+        let paced = || held.iter().filter(is_paced);
+        let way = if wish.by_quota { " by processor time" } else { "" };
+        let pace = wish.pace.map(|pace| match pace {
+            0 => format!("the least{way}"),
+            pace => format!("{}{way}", megabytes_per_second(pace as f64)),
+        });
         let (pace, of_some) = match paced().count() {
             0 => (None, None),
             all if all == held.len() => (pace, None),
@@ -313,14 +320,19 @@ impl Device {
         let what: Vec<String> = pace.into_iter().chain(budget).collect();
         let of_some = of_some.map(|pace| format!(", {} to {pace}", paths(paced()))).unwrap_or_default();
         let high = held.iter().filter_map(|held| held.limits.high).max();
-        let high = high.map(|bytes| format!(" (memory.high {})", limit(Bytes(bytes)))).unwrap_or_default();
+        let high = high.map(|bytes| format!("memory.high {}", limit(Bytes(bytes))));
+        let quota = held.iter().filter_map(|held| held.limits.quota).max();
+        // The kernel takes no less.
+        let quota = quota.map(|us| format!("cpu.max {:.1} % of a processor", us.max(1000) as f64 / 10_000.0));
+        let knobs: Vec<String> = high.into_iter().chain(quota).collect();
+        let knobs = if knobs.is_empty() { String::new() } else { format!(" ({})", knobs.join(", ")) };
         let verb = match (shadow, self.law.state()) {
             (true, _) => "would be held to",
             (false, State::Loose) => "may have, while syncs pause,",
             _ if held.len() > 1 => "are held to",
             _ => "is held to",
         };
-        format!("{} {verb} {}{high}{of_some}", paths(held.iter()), what.join(" and "))
+        format!("{} {verb} {}{knobs}{of_some}", paths(held.iter()), what.join(" and "))
     }
 }
 

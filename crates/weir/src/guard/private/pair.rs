@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use weir_host::Host;
-use weir_host::knob::{Actuator, Governor, Journal, KnobError, Move, SpareGuardian};
+use weir_host::knob::{Actuator, Governor, Journal, KnobError, Move, PrivateLimits, SpareGuardian};
 
 use crate::clock::Moment;
 
@@ -25,15 +25,6 @@ const THREADS_MOST: usize = 16;
 /// Those there are.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// The limits of one cgroup; `None` is the baseline.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// memory.high, in bytes.
-    pub high: Option<u64>,
-    /// io.max, in bytes a second.
-    pub pace: Option<u64>,
-}
-
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
@@ -48,7 +39,7 @@ pub enum End {
 /// Turns the limits of one cgroup.
 pub trait Pair {
     /// Asks for limits, the same or others, at every sample. They are in force some time later.
-    fn set(&mut self, limits: Limits);
+    fn set(&mut self, limits: PrivateLimits);
 
     /// Whether it has ended by itself.
     fn ended(&mut self) -> Option<End>;
@@ -88,7 +79,7 @@ pub fn take_pair(host: &Host, journal: &Journal, shadow: bool) -> TakePair {
 struct Untouched;
 
 impl Pair for Untouched {
-    fn set(&mut self, _limits: Limits) {}
+    fn set(&mut self, _limits: PrivateLimits) {}
 
     fn ended(&mut self) -> Option<End> {
         None
@@ -124,8 +115,8 @@ fn too_many() -> KnobError {
 
 /// A governor on a thread of its own. When the sender is dropped it restores the baseline, however long the kernel takes.
 struct Worker {
-    wanted: Option<Sender<Limits>>,
-    asked: Limits,
+    wanted: Option<Sender<PrivateLimits>>,
+    asked: PrivateLimits,
     /// When it was asked last, by the clock that stands still while the machine sleeps.
     asked_ns: Arc<AtomicU64>,
     ends: Receiver<End>,
@@ -140,7 +131,7 @@ impl Worker {
 
     fn of(
         turns: Turns,
-        work: impl FnOnce(&Receiver<Limits>, &Sender<End>, &AtomicU64) -> Restored + Send + 'static,
+        work: impl FnOnce(&Receiver<PrivateLimits>, &Sender<End>, &AtomicU64) -> Restored + Send + 'static,
     ) -> Result<Worker, KnobError> {
         let ((wanted, asks), (tell, ends), (done, restored)) = (channel(), channel(), channel());
         let asked_ns = Arc::new(AtomicU64::new(Moment::now().awake_ns));
@@ -155,13 +146,13 @@ impl Worker {
             .name("private limits".to_string())
             .spawn(all)
             .map_err(KnobError::NoGuardian)?;
-        Ok(Worker { wanted: Some(wanted), asked: Limits::default(), asked_ns, ends, restored })
+        Ok(Worker { wanted: Some(wanted), asked: PrivateLimits::default(), asked_ns, ends, restored })
     }
 }
 
 /// Turns limits as it is asked.
 trait Turned {
-    fn set(&mut self, limits: Limits) -> Result<Move, KnobError>;
+    fn set(&mut self, limits: PrivateLimits) -> Result<Move, KnobError>;
 
     /// A sign of life.
     fn beat(&mut self) -> Result<Move, KnobError>;
@@ -176,8 +167,8 @@ struct Governed {
 }
 
 impl Turned for Governed {
-    fn set(&mut self, limits: Limits) -> Result<Move, KnobError> {
-        self.governor.set_private(limits.high, limits.pace)
+    fn set(&mut self, limits: PrivateLimits) -> Result<Move, KnobError> {
+        self.governor.set_private(&limits)
     }
 
     fn beat(&mut self) -> Result<Move, KnobError> {
@@ -194,7 +185,7 @@ impl Turned for Governed {
 /// Does what was asked for last, until nobody asks any more. That this thread lives does not tell that the guard does.
 fn turn(
     mut governor: impl Turned,
-    asks: &Receiver<Limits>,
+    asks: &Receiver<PrivateLimits>,
     tell: &Sender<End>,
     asked_ns: &AtomicU64,
 ) -> Restored {
@@ -223,7 +214,7 @@ fn turn(
 }
 
 impl Pair for Worker {
-    fn set(&mut self, limits: Limits) {
+    fn set(&mut self, limits: PrivateLimits) {
         self.asked_ns.store(Moment::now().awake_ns, Ordering::Relaxed);
         if let Some(wanted) = self.wanted.as_ref().filter(|_| limits != self.asked) {
             self.asked = limits;
@@ -260,7 +251,7 @@ mod tests {
     #[test]
     fn a_thread_that_hangs_is_not_waited_for_and_still_counts() {
         let (release, held) = channel::<()>();
-        let hangs = move |_: &Receiver<Limits>, _: &Sender<End>, _: &AtomicU64| {
+        let hangs = move |_: &Receiver<PrivateLimits>, _: &Sender<End>, _: &AtomicU64| {
             let _ = held.recv();
             Ok(vec!["back".to_string()])
         };
@@ -282,7 +273,7 @@ mod tests {
     struct Beaten(Sender<()>);
 
     impl Turned for Beaten {
-        fn set(&mut self, _limits: Limits) -> Result<Move, KnobError> {
+        fn set(&mut self, _limits: PrivateLimits) -> Result<Move, KnobError> {
             Ok(Move::Written { bytes: 0 })
         }
 

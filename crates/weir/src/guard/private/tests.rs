@@ -13,9 +13,10 @@ use weir_core::target::DeviceNumber;
 use weir_host::Host;
 use weir_host::knob::{Actuator, KnobError};
 
-use super::pair::{End, Limits, Pair, Restored};
+use super::pair::{End, Pair, Restored};
 use super::*;
 use crate::guard::testing::{ids, root_or_say, stat};
+use weir_host::knob::PrivateLimits;
 
 const LOOK_NS: u64 = 100_000_000;
 const MB: u64 = 1_000_000;
@@ -27,7 +28,7 @@ const JOB: u32 = 4_000_077;
 #[derive(Default)]
 struct Done {
     taken: Vec<String>,
-    limits: Limits,
+    limits: PrivateLimits,
     stopped: usize,
     /// How many were asked to restore when one was waited for.
     stopped_when_waited: Vec<usize>,
@@ -39,7 +40,7 @@ struct Done {
 struct TestPair(Rc<RefCell<Done>>);
 
 impl Pair for TestPair {
-    fn set(&mut self, limits: Limits) {
+    fn set(&mut self, limits: PrivateLimits) {
         self.0.borrow_mut().limits = limits;
     }
 
@@ -49,7 +50,7 @@ impl Pair for TestPair {
 
     fn release(&mut self) {
         let mut done = self.0.borrow_mut();
-        (done.limits, done.stopped) = (Limits::default(), done.stopped + 1);
+        (done.limits, done.stopped) = (PrivateLimits::default(), done.stopped + 1);
     }
 
     fn released(&mut self, patience: Duration) -> Option<Restored> {
@@ -195,10 +196,18 @@ impl Stage {
         self.sample_all(seconds, 1)
     }
 
+    fn sample_tenth(&mut self) -> Vec<String> {
+        self.sample_tenths(1, 1)
+    }
+
     /// The same of so many devices.
     fn sample_all(&mut self, seconds: u64, devices: u32) -> Vec<String> {
+        self.sample_tenths(10 * seconds, devices)
+    }
+
+    fn sample_tenths(&mut self, tenths: u64, devices: u32) -> Vec<String> {
         let mut said = Vec::new();
-        for _ in 0..10 * seconds {
+        for _ in 0..tenths {
             self.now_ns += LOOK_NS;
             let writes: Vec<(u32, u64)> =
                 std::iter::once((DD, self.bytes)).chain(self.others.iter().copied()).collect();
@@ -266,7 +275,7 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     let said = stage.sample(1);
     assert!(said[0].contains("at the baseline (unneeded)"), "{said:?}");
     assert!(!stage.privates.hold(0).covers);
-    assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
+    assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (PrivateLimits::default(), 1));
 }
 
 /// As after a start during a flood.
@@ -369,6 +378,37 @@ fn no_cgroup_is_taken_or_kept_that_would_not_be_held() {
     let said = stage.sample(10).join("; ");
     assert!(said.contains("(escapes)"), "{said}");
     assert_eq!((stage.done.borrow().taken.len(), stage.done.borrow().stopped), (1, 1));
+}
+
+#[test]
+fn who_writes_pages_of_others_is_held_by_processor_time_where_that_can_be_limited() {
+    for (cpu_max, is_held) in [("max 100000", true), ("50000 100000", false)] {
+        let mut stage = Stage::new(&[]);
+        (stage.counted, stage.bytes, stage.kept) = (1, 100 * MB, Kept::Bad(0.1));
+        stage.set("/sys/fs/cgroup/backup.service/cpu.max", cpu_max);
+        let mut said = Vec::new();
+        for tenth in 1..100 {
+            // A gigabyte for a second of a processor.
+            stage.set("/sys/fs/cgroup/backup.service/cpu.stat", &format!("usage_usec {}", tenth * 100_000));
+            stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 1000000");
+            said.extend(stage.sample_tenth());
+        }
+        let (said, limits) = (said.join("; "), stage.done.borrow().limits);
+        assert_eq!(said.contains("(quota)"), is_held, "{said}");
+        assert_eq!(said.contains("(escapes)"), !is_held, "{said}");
+        assert_eq!((limits.quota.is_some(), limits.pace), (is_held, None), "{limits:?}");
+        assert_eq!(stage.privates.hold(0).covers, is_held);
+        if is_held {
+            assert_eq!((limits.quota, limits.high), (Some(0), None));
+            assert!(
+                said.contains(
+                    "is held to the least by processor time (cpu.max 0.1 % of a processor) (quota)"
+                ),
+                "{said}"
+            );
+            assert!(stage.done.borrow().taken[0].ends_with("cgroup:/backup.service/cpu.max"));
+        }
+    }
 }
 
 #[test]
