@@ -338,9 +338,14 @@ fn is_much(added_ns: f64, span_ms: i64) -> bool {
     added_ns > ADDED_SHARE * span_ms as f64 * 1e6
 }
 
-/// Runs of intervals in one state, as ranges of places. Short interruptions do not end one; time in which nothing was recorded does, since
-/// nobody knows how it was then.
-fn runs(slots: &[(i64, &Slot)], states: &[State], wanted: State) -> Vec<std::ops::Range<usize>> {
+/// Runs of intervals in one state, as ranges of places. Short interruptions do not end one where `is_one` holds of all of it; time in
+/// which nothing was recorded does, since nobody knows how it was then.
+fn runs(
+    slots: &[(i64, &Slot)],
+    states: &[State],
+    wanted: State,
+    is_one: impl Fn(&[(i64, &Slot)]) -> bool,
+) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..states.len()).filter(|at| states[*at] == wanted) {
         let is_recorded = |pair: &[(i64, &Slot)]| {
@@ -352,7 +357,7 @@ fn runs(slots: &[(i64, &Slot)], states: &[State], wanted: State) -> Vec<std::ops
                 && slots[end - 1..=at].windows(2).all(is_recorded)
         };
         match runs.last_mut() {
-            Some(last) if is_near(last.end) => last.end = at + 1,
+            Some(last) if is_near(last.end) && is_one(&slots[last.start..=at]) => last.end = at + 1,
             _ => runs.push(at..at + 1),
         }
     }
@@ -365,7 +370,11 @@ fn of_user(inside: &[(i64, &Slot)], normals: &Normals, user: &User) -> Vec<Troub
     outlast(inside, &mut states, user, normal);
     let mut troubles = Vec::new();
     for wanted in [State::Slow, State::Few] {
-        for run in runs(inside, &states, wanted) {
+        // An interruption with many commits is no part of a time with few.
+        let is_one = |slots: &[(i64, &Slot)]| {
+            wanted == State::Slow || seen(slots, user, normal).per_s < FEW_SHARE * normal.per_s
+        };
+        for run in runs(inside, &states, wanted, is_one) {
             let slots = &inside[run];
             // One interval with few commits says nothing.
             let lasted_ms = slots.iter().map(|(_, slot)| slot.span_ms).sum::<i64>();
@@ -436,7 +445,7 @@ fn of_devices(inside: &[(i64, &Slot)], normals: &Normals, known: &[Trouble]) -> 
         };
         let states: Vec<State> =
             inside.iter().map(|slot| if is_slow(slot) { State::Slow } else { State::Usual }).collect();
-        for run in runs(inside, &states, State::Slow).into_iter().filter(|run| run.len() > 1) {
+        for run in runs(inside, &states, State::Slow, |_| true).into_iter().filter(|run| run.len() > 1) {
             let slots = &inside[run];
             let (begin_ms, end_ms) = ends(slots);
             // A stacked device and one below it are slow together.

@@ -197,6 +197,18 @@ fn commits_that_wait_for_something_else_are_not_storage() {
 }
 
 /// While a table is locked the server alone writes now and then: each sync is slower, and all of them take a thousandth of the time.
+/// A job that commits in bursts: what lies between two bursts is few, the bursts are not.
+#[test]
+fn a_burst_of_commits_is_no_part_of_a_time_with_few() {
+    let mut series = night(60..66, |slot| syncs(slot, 10, MS, &[("own_data", "device", MS)]));
+    syncs(series.slots.get_mut(&620_000).unwrap(), 20_000, MS, &[("own_data", "device", MS)]);
+    let troubles = judged(&series);
+    let times: Vec<(i64, i64)> = troubles.iter().map(|it| (it.begin_ms, it.end_ms)).collect();
+    assert_eq!(times, [(600_000, 620_000), (630_000, 660_000)]);
+    let few = troubles.iter().filter_map(|it| it.syncs.as_ref());
+    assert!(few.clone().count() == 2 && few.clone().all(|seen| seen.per_s < 0.3 * seen.normal_per_s));
+}
+
 #[test]
 fn few_syncs_that_hardly_take_time_are_not_why_there_are_few() {
     let locked = |each_ms: i64| {
