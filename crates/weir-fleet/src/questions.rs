@@ -1,5 +1,6 @@
 //! `weir fleet show slow`, `latency` and so on: the tables are asked, and the answer is judged and said.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,9 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
     let not_judged = not_judged(question, &mut asker, &with)?;
     if let Some(who) = not_judged.as_ref().and_then(|not| counted(not.devices, not.hosts)) {
         answer.sentence.push_str(&format!("; {who} not judged: model not known"));
+    }
+    if let Some(who) = not_judged.as_ref().and_then(|not| counted(not.few_devices, not.few_hosts)) {
+        answer.sentence.push_str(&format!("; {who} not judged: fewer than {} of their kind", with.peers));
     }
     if let Some(path) = &asking.html {
         let drawn = html::fleet(&drawn(question, &mut asker, &with, &answer, results.root())?);
@@ -80,11 +84,13 @@ fn divide(with: &mut Parameters, at: &str, period: &Period) -> anyhow::Result<()
     ))
 }
 
-/// How many are compared with none.
+/// How many are compared with none: those of an unknown model, and those with too few peers.
 #[derive(Debug, Serialize, Deserialize)]
 struct NotJudged {
     devices: usize,
     hosts: usize,
+    few_devices: usize,
+    few_hosts: usize,
 }
 
 /// Those of a question that compares devices with others of their model. Only one of them compares hosts likewise.
@@ -93,7 +99,7 @@ fn not_judged(question: Question, asker: &mut Asker, with: &Parameters) -> anyho
         return Ok(None);
     }
     let all = asker.rows::<NotJudged>(Question::Unjudged, with)?.into_iter().next();
-    let of_devices = |all: NotJudged| NotJudged { hosts: 0, ..all };
+    let of_devices = |all: NotJudged| NotJudged { hosts: 0, few_devices: 0, few_hosts: 0, ..all };
     Ok(if question == Question::Slow { all } else { all.map(of_devices) })
 }
 
@@ -167,10 +173,15 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
         }
         Question::Capacity => {
             let rows = asker.rows::<Near>(question, with)?;
-            let beyond = rows.iter().filter(|row| row.is_beyond()).count();
+            // A device may be near with its reads and with its writes.
+            let devices = |is_meant: &dyn Fn(&Near) -> bool| {
+                let meant = rows.iter().filter(|row| is_meant(row));
+                meant.map(|row| (&row.host, &row.device)).collect::<BTreeSet<_>>().len()
+            };
+            let (near, beyond) = (devices(&|_| true), devices(&Near::is_beyond));
             let sentence = format!(
-                "{} devices are within a factor of two of the load at which their model slows down, {beyond} beyond it",
-                rows.len()
+                "{} within a factor of two of the load at which the model slows down, {beyond} of them beyond it",
+                if near == 1 { "1 device is".to_string() } else { format!("{near} devices are") }
             );
             said(sentence, capacity(&rows), &rows, beyond > 0)
         }

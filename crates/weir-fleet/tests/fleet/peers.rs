@@ -80,6 +80,49 @@ fn a_device_of_an_unknown_model_is_not_judged() {
     assert!(!ran.out.contains("not judged"), "{}", ran.out);
 }
 
+/// Nobody is called as fast as others where there are no others.
+#[test]
+fn those_with_too_few_peers_are_not_called_as_fast_as_others() {
+    let fleet =
+        fleet(|n| vec![["", "kernel", "6.12"], ["sda", "model", "INTEL"], ["sdb", "model", model(n)]]);
+    let few = "; 6 devices and 6 hosts not judged: fewer than 7 of their kind";
+    fleet.run(&["show", "slow", "--peers", "7"]).says(0, &["no device is slow", few]);
+    let json = ["\"devices\": 0", "\"few_devices\": 6", "\"few_hosts\": 6"];
+    fleet.run(&["show", "slow", "--peers", "7", "--json"]).says(0, &json);
+    let ran = fleet.run(&["show", "slow"]);
+    assert!(ran.out.contains("no device is slow") && !ran.out.contains("not judged"), "{}", ran.out);
+}
+
+/// Latency may rise at one load and fall again beyond it: a device that is fast at its own load is not beyond a knee.
+#[test]
+fn a_device_that_is_fast_at_its_load_has_capacity() {
+    let fleet = Fleet::new();
+    let stage = |device: &str, load: i64, ms: i64| Stage {
+        host: "db1".into(),
+        ts: BEGIN_S,
+        device: device.into(),
+        class: "write".into(),
+        stage: "g2c".into(),
+        load,
+        bucket_low_ns: ms * 1_000_000,
+        n: 5_000,
+    };
+    let stages = [stage("sda", 64, 1), stage("sda", 128, 9), stage("sda", 256, 1), stage("sdb", 128, 9)];
+    let fact = |device: &str, name: &str| Fact {
+        host: "db1".into(),
+        ts: BEGIN_S,
+        device: device.into(),
+        name: name.into(),
+        value: "SAMSUNG".into(),
+    };
+    let facts = [fact("", "kernel"), fact("sda", "model"), fact("sdb", "model")];
+    put(&fleet, &stages, |row| (row.host.clone(), row.ts));
+    put(&fleet, &facts, |row| (row.host.clone(), row.ts));
+    let ran = fleet.run(&["show", "capacity"]);
+    ran.says(1, &["1 device is within a factor of two", "1 of them beyond it", "sdb"]);
+    assert!(!ran.out.contains("sda"), "{}", ran.out);
+}
+
 #[test]
 fn hosts_are_compared_by_the_device_that_serves_their_syncs() {
     let with = |first: [&'static str; 3]| {
