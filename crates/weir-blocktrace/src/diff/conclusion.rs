@@ -116,7 +116,11 @@ fn device(diff: &Diff, class: &ClassDiff) -> Option<String> {
         let same = d2c.judgement == LatencyChange::Same && differs;
         return same.then(|| format!("D2C the same within {}: not the device", percent_around(&effect)));
     }
-    let depths = diff.devices.each_ref().map(|side| side.depth_at_driver.unwrap_or_default());
+    // Idle time, of which one recording may have more, lowers the mean and makes no request faster.
+    let depths = match diff.devices.each_ref().map(|side| side.depth_at_work) {
+        [Some(a), Some(b)] => [a, b],
+        _ => diff.devices.each_ref().map(|side| side.depth_at_driver.unwrap_or_default()),
+    };
     let (more, less) = (depths[0].max(depths[1]), depths[0].min(depths[1]));
     let with_depth = (depths[1] > depths[0]) == (d2c.judgement == LatencyChange::Longer);
     let why = if with_depth && more > less * DEPTH_FACTOR && more > 1.0 {

@@ -81,6 +81,8 @@ pub struct DeviceSide {
     pub ios_per_second: f64,
     /// Mean number of requests between D and C; of I/Os, where a live session counted these. Absent where no D was seen.
     pub depth_at_driver: Option<f64>,
+    /// The same while there were any. Absent in a live session, which follows no depth.
+    pub depth_at_work: Option<f64>,
     /// Share of the data's I/Os that were inserted into a scheduler; absent where nothing tells, as in a live session of
     /// requests.
     pub inserted_share: Option<f64>,
@@ -214,12 +216,14 @@ fn device_side(side: &Side<'_>) -> DeviceSide {
     let whole = table.sum(|key| key.device == device.device);
     let [inserted, direct] = [Stage::I2D, Stage::G2D].map(|stage| all.stage(stage).count() as f64);
     let span_s = device.span_ns() as f64 / 1e9;
+    let (depth, active_ns) = (&device.depth_issue, device.depth_issue.active_ns());
     DeviceSide {
         device: device.label(),
         span_ns: device.span_ns(),
         ios: device.pieces,
         ios_per_second: if span_s > 0.0 { device.pieces as f64 / span_s } else { 0.0 },
         depth_at_driver: depth_at_driver(device, whole.stage(Stage::D2C)),
+        depth_at_work: (active_ns > 0).then(|| depth.area_ns as f64 / active_ns as f64),
         inserted_share: (inserted + direct > 0.0).then(|| inserted / (inserted + direct)),
         errors: whole.errors,
         events_dropped: side.analysis.events_dropped_of(device),

@@ -47,6 +47,27 @@ fn a_live_session_s_depth_is_its_rate_times_its_latency() {
     assert!(!words.contains("the hardware or its cache"), "{words}");
 }
 
+/// A recording that goes on after its load has ended has the same depth while there was work.
+#[test]
+fn idle_time_does_not_hide_that_one_side_had_more_at_once() {
+    let recorded = |d2c_us, depth: u64, idle_ns| {
+        let mut analysis = live(d2c_us);
+        let mut time_ns = vec![idle_ns, 0, 0, 0];
+        time_ns[depth as usize] = 1_000_000_000;
+        let area_ns = u128::from(depth) * 1_000_000_000;
+        analysis.devices[0].depth_issue =
+            crate::analysis::Depth { time_ns, area_ns, arrivals: 9, ..Default::default() };
+        analysis
+    };
+    let (diff, words) = verdict(&recorded(3000, 3, 4_000_000_000), &recorded(1000, 1, 4_000_000_000));
+    assert_eq!(diff.devices.each_ref().map(|side| side.depth_at_driver), [Some(0.6), Some(0.2)]);
+    assert_eq!(diff.devices.each_ref().map(|side| side.depth_at_work), [Some(3.0), Some(1.0)]);
+    assert!(words.contains("B's device had 1.00 requests at once, A's 3.00"), "{words}");
+    // Idle time alone makes no difference of depth.
+    let (_, words) = verdict(&recorded(3000, 2, 0), &recorded(1000, 2, 4_000_000_000));
+    assert!(words.contains("the hardware or its cache"), "{words}");
+}
+
 /// Device-mapper has no driver of its own, and Little's law nothing to compute its depth from.
 #[test]
 fn a_device_without_d_has_no_depth_at_the_driver() {
