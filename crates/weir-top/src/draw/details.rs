@@ -153,8 +153,11 @@ fn anatomy(look: Look, anatomy: &Anatomy) -> Vec<Line> {
     };
     let mut lines = vec![Line::new(), heading(look, "its time inside syncs")];
     for row in &anatomy.phases {
+        // The largest first: a narrow screen cuts off the end.
+        let mut causes: Vec<_> = row.causes.iter().filter(|(_, share)| *share >= 0.005).collect();
+        causes.sort_by(|a, b| b.1.total_cmp(&a.1));
         let causes: Vec<String> =
-            row.causes.iter().map(|(cause, share)| format!("{} {}", percent(*share), cause.name())).collect();
+            causes.iter().map(|(cause, share)| format!("{} {}", percent(*share), cause.name())).collect();
         let more = if causes.is_empty() { String::new() } else { format!(": {}", causes.join(", ")) };
         lines.push(share(row.phase.name().to_string(), row.share, more));
     }

@@ -74,7 +74,7 @@ fn phases() -> Vec<PhaseRow> {
         PhaseRow {
             phase: Phase::Journal,
             share: 0.8,
-            causes: vec![(Cause::Others, 0.6), (Cause::Device, 0.2)],
+            causes: vec![(Cause::Held, 0.001), (Cause::Device, 0.2), (Cause::Others, 0.6)],
         },
         PhaseRow { phase: Phase::OwnData, share: 0.15, causes: vec![(Cause::Device, 0.15)] },
         PhaseRow { phase: Phase::Cpu, share: 0.05, causes: Vec::new() },
