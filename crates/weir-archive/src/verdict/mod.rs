@@ -236,17 +236,22 @@ pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
     let normals = Normals::of(series, since_ms);
     let inside: Vec<(i64, &Slot)> =
         series.slots.range(since_ms..until_ms).map(|(ts_ms, slot)| (*ts_ms, slot)).collect();
+    let mut places: BTreeMap<&User, Vec<usize>> = BTreeMap::new();
+    for (at, (_, slot)) in inside.iter().enumerate() {
+        slot.users.keys().for_each(|user| places.entry(user).or_default().push(at));
+    }
     let mut troubles = Vec::new();
-    for user in normals.users.keys() {
-        troubles.extend(of_user(&inside, &normals, user));
+    for (user, normal) in &normals.users {
+        let places = places.remove(user).unwrap_or_default();
+        troubles.extend(of_user(&inside, places, &normals, normal));
     }
     troubles.extend(of_devices(&inside, &normals, &troubles));
-    for trouble in &mut troubles {
-        trouble.changes = changes(series, &inside, &normals, trouble.begin_ms);
-    }
     troubles.sort_by_key(|trouble| std::cmp::Reverse(trouble.weight_ns()));
     let untold = troubles.len().saturating_sub(TOLD_MOST);
     troubles.truncate(TOLD_MOST);
+    for trouble in &mut troubles {
+        trouble.changes = changes(series, &inside, &normals, trouble.begin_ms);
+    }
     troubles.sort_by_key(|trouble| (trouble.begin_ms, trouble.end_ms));
     let of_kind = |kind: &'static str| {
         let is_meant =
@@ -318,10 +323,13 @@ fn is_over(ns: i64, normal: &NormalUser) -> bool {
 /// Trouble lasts until its open syncs have returned. In the interval in which they do, others may be as fast as usual again, and as many.
 fn outlast(inside: &[(i64, &Slot)], states: &mut [State], user: &User, normal: &NormalUser) {
     for (at, pair) in inside.windows(2).enumerate() {
+        if states[at] != State::Slow {
+            continue;
+        }
         let open_ns = STUCK_SHARE * pair[0].1.span_ms as f64 * 1e6;
         let longest_ns = pair[1].1.users.get(user).and_then(|syncs| syncs.latency.keys().next_back());
         let was_open = longest_ns.is_some_and(|ns| *ns as f64 > open_ns && is_over(*ns, normal));
-        if states[at] == State::Slow && was_open {
+        if was_open {
             states[at + 1] = State::Slow;
         }
     }
@@ -364,9 +372,21 @@ fn runs(
     runs
 }
 
-fn of_user(inside: &[(i64, &Slot)], normals: &Normals, user: &User) -> Vec<Trouble> {
-    let Some(normal) = normals.users.get(user) else { return Vec::new() };
-    let mut states: Vec<State> = inside.iter().map(|(_, slot)| state(slot, user, normal)).collect();
+/// `places` are those of `inside` in which the user has a row.
+fn of_user(
+    inside: &[(i64, &Slot)],
+    places: Vec<usize>,
+    normals: &Normals,
+    normal: &NormalUser,
+) -> Vec<Trouble> {
+    let user = &normal.user;
+    // Who does not normally sync is slow where there are syncs, and nowhere few.
+    let places = if normal.per_s > 0.0 { (0..inside.len()).collect() } else { places };
+    let mut states = vec![State::Usual; inside.len()];
+    places.into_iter().for_each(|at| states[at] = state(inside[at].1, user, normal));
+    if states.iter().all(|state| *state == State::Usual) {
+        return Vec::new();
+    }
     outlast(inside, &mut states, user, normal);
     let mut troubles = Vec::new();
     for wanted in [State::Slow, State::Few] {

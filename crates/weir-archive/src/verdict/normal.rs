@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::series::{Series, Slot, User, quantile};
+use crate::series::{Series, Slot, User, UserSlot, quantile};
 
 /// Intervals before the time asked about from which on normal is taken from them alone.
 const ENOUGH: usize = 10;
@@ -61,7 +61,15 @@ impl Normals {
     pub fn of(series: &Series, since_ms: i64) -> Normals {
         let before: Vec<&Slot> = series.slots.range(..since_ms).map(|(_, slot)| slot).collect();
         let slots = if before.len() >= ENOUGH { before } else { series.slots.values().collect() };
-        let users = series.users().into_iter().map(|user| (user.clone(), of_user(&slots, user)));
+        // In one pass: whoever syncs under other names in each interval must not make each name cost all intervals.
+        let mut present: BTreeMap<&User, Vec<(i64, &UserSlot)>> =
+            series.users().into_iter().map(|user| (user, Vec::new())).collect();
+        for slot in &slots {
+            for (user, syncs) in &slot.users {
+                present.entry(user).or_default().push((slot.span_ms, syncs));
+            }
+        }
+        let users = present.iter().map(|(user, of)| ((*user).clone(), of_user(user, of, slots.len())));
         let devices =
             series.devices().into_iter().map(|device| (device.to_string(), of_device(&slots, device)));
         let mut loads: BTreeMap<User, Vec<i64>> = BTreeMap::new();
@@ -71,10 +79,7 @@ impl Normals {
             }
         }
         // Where a process moved nothing in an interval, it has no row there.
-        let padded = |(user, mut rates): (User, Vec<i64>)| {
-            rates.resize(slots.len(), 0);
-            (user, median(rates).unwrap_or(0))
-        };
+        let padded = |(user, rates): (User, Vec<i64>)| (user, padded_median(rates, slots.len()));
         Normals {
             from: slots.len(),
             users: users.collect(),
@@ -112,13 +117,9 @@ impl NormalUser {
     }
 }
 
-fn of_user(slots: &[&Slot], user: &User) -> NormalUser {
-    let present: Vec<_> =
-        slots.iter().filter_map(|slot| Some((slot.span_ms, slot.users.get(user)?))).collect();
-    let mut rates: Vec<i64> =
-        present.iter().map(|(span_ms, syncs)| syncs.count() * 1_000_000 / (*span_ms).max(1)).collect();
-    // Who syncs now and then does not normally sync.
-    rates.resize(slots.len(), 0);
+/// Of the intervals in which a user has a row, and of how many there are.
+fn of_user(user: &User, present: &[(i64, &UserSlot)], intervals: usize) -> NormalUser {
+    let rates = present.iter().map(|(span_ms, syncs)| syncs.count() * 1_000_000 / (*span_ms).max(1));
     let at = |q: f64| -> Vec<i64> {
         present.iter().filter_map(|(_, syncs)| quantile(&syncs.latency, q)).collect()
     };
@@ -126,7 +127,7 @@ fn of_user(slots: &[&Slot], user: &User) -> NormalUser {
     // Only intervals that are not slow themselves.
     let mut parts: BTreeMap<(String, String), f64> = BTreeMap::new();
     let mut count = 0;
-    for (_, syncs) in &present {
+    for (_, syncs) in present {
         if quantile(&syncs.latency, 0.99).is_some_and(|p99| p99 <= 2 * p99_ns.max(1)) {
             count += syncs.count();
             syncs.waits.iter().for_each(|(key, ns)| *parts.entry(key.clone()).or_default() += *ns as f64);
@@ -136,7 +137,8 @@ fn of_user(slots: &[&Slot], user: &User) -> NormalUser {
     NormalUser {
         user: user.clone(),
         intervals: present.iter().filter(|(_, syncs)| syncs.count() > 0).count(),
-        per_s: median(rates).unwrap_or(0) as f64 / 1e3,
+        // Who syncs now and then does not normally sync.
+        per_s: padded_median(rates.collect(), intervals) as f64 / 1e3,
         p50_ns: median(at(0.5)).unwrap_or(0),
         p99_ns,
         p99_high_ns: high(p99_ns, ranked(at(0.99), 0.1).unwrap_or(0)),
@@ -169,6 +171,15 @@ fn high(median_ns: i64, low_ns: i64) -> i64 {
 /// The middle one; the lower of two.
 pub(super) fn median(values: Vec<i64>) -> Option<i64> {
     ranked(values, 0.5)
+}
+
+/// The same of so many values, of which all that are not there are 0.
+fn padded_median(mut values: Vec<i64>, count: usize) -> i64 {
+    if values.len() <= count / 2 {
+        return 0;
+    }
+    values.resize(count.max(values.len()), 0);
+    median(values).unwrap_or(0)
 }
 
 fn ranked(mut values: Vec<i64>, q: f64) -> Option<i64> {

@@ -506,3 +506,32 @@ fn trouble_for_less_than_half_of_the_time_does_not_become_normal() {
     let troubles = judged(&series);
     assert!(troubles.iter().any(|trouble| matches!(trouble.cause, Cause::Flood { .. })), "{troubles:?}");
 }
+
+/// Any account may sync under other names in each interval. Where each name costs all intervals, this takes minutes.
+#[test]
+fn names_that_are_others_in_each_interval_hide_nothing_and_cost_their_rows() {
+    const INTERVALS: i64 = 3_000;
+    let mut series = Series::default();
+    for at in 0..INTERVALS {
+        let mut slot = usual();
+        if (2_900..2_906).contains(&at) {
+            flooded(&mut slot);
+        }
+        // Each name is known from enough intervals, and slow in one of them.
+        for n in 0..20 {
+            let low_ns = if at % 8 == n % 8 { 500 * MS } else { MS };
+            let of = UserSlot {
+                latency: Histogram::from([(low_ns, 2)]),
+                waits: [(("journal".to_string(), "device".to_string()), 2 * low_ns)].into(),
+                ..UserSlot::default()
+            };
+            slot.users.insert(User::of(&format!("p{}-{n}", at / 8), "user@1000.service"), of);
+        }
+        series.slots.insert(at * SPAN_MS, slot);
+    }
+    let verdict = judge(&series, 0, INTERVALS * SPAN_MS);
+    assert_eq!(verdict.users.len(), 1 + 20 * 375);
+    assert_eq!((verdict.troubles.len() + verdict.untold, verdict.troubles.len()), (1 + 20 * 375, TOLD_MOST));
+    let of_db: Vec<&Trouble> = verdict.troubles.iter().filter(|trouble| trouble.user == Some(db())).collect();
+    assert!(matches!(of_db[..], [trouble] if matches!(trouble.cause, Cause::Flood { .. })), "{of_db:?}");
+}
