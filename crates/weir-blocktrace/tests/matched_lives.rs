@@ -634,6 +634,35 @@ fn a_bio_below_very_many_others_ends() {
     made_up.matcher.finish(&mut made_up.found);
 }
 
+/// What is taken over is walked: requests that grow without end would take each other over for hours.
+#[test]
+fn a_request_has_no_more_bios_than_the_kernel_counts() {
+    const MOST: u32 = 65_535;
+    let grow = |made_up: &mut MadeUp, first: u64, bios: u64| {
+        made_up.event(Act::Queue, ABOVE, first, 1, 0);
+        made_up.event(Act::GetRequest, ABOVE, first, 1, 0);
+        for nth in 1..bios {
+            made_up.event(Act::Queue, ABOVE, first + nth, 1, 0);
+            made_up.event(Act::BackMerge, ABOVE, first + nth, 1, 0);
+        }
+    };
+    let pieces_of = |made_up: &mut MadeUp, first: u64, sectors: u32| {
+        made_up.event(Act::Issue, ABOVE, first, sectors, 0);
+        made_up.event(Act::Complete, ABOVE, first, sectors, 0);
+        made_up.found.requests.last().map(|request| request.3)
+    };
+    let mut by_bios = MadeUp::new(0);
+    grow(&mut by_bios, 1 << 20, u64::from(MOST) + 100);
+    assert_eq!(pieces_of(&mut by_bios, 1 << 20, MOST), Some(MOST));
+    for (bios, expected) in [(30_000, 60_000), (40_000, 40_000)] {
+        let mut by_requests = MadeUp::new(0);
+        grow(&mut by_requests, (1 << 20) + bios, bios);
+        grow(&mut by_requests, 1 << 20, bios);
+        by_requests.event(Act::BackMerge, ABOVE, (1 << 20) + bios, bios as u32, 0);
+        assert_eq!(pieces_of(&mut by_requests, 1 << 20, expected), Some(expected), "{bios}");
+    }
+}
+
 /// A bio that is done below ends without an event of its own: not in the middle of an act that has found it.
 #[test]
 fn a_bio_that_serves_one_of_its_own_device_ends_once() {

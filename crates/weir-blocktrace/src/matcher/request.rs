@@ -8,6 +8,11 @@ use super::slab::{Id, NONE};
 use super::{Fit, Found, Matcher, Reason};
 use crate::{Act, Event, Flags, Kind, Sink};
 
+/// The most bios of a request: the kernel counts its segments in 16 bits (`nr_phys_segments` of struct request,
+/// include/linux/blk-mq.h), and each bio has one. What is taken over is walked: without a bound, requests of a made-up recording
+/// would take each other over again and again, each time with all that they had.
+const PARTS_MAX: u32 = u16::MAX as u32;
+
 impl Matcher {
     /// G: a bio, or a part of it, gets a request.
     #[inline]
@@ -177,7 +182,8 @@ impl Matcher {
         let Some(found) = self.find_waiting(event, device, direction) else {
             return self.merge_requests(event, device, sink);
         };
-        let Some(request) = self.find_container(event, device, direction) else {
+        let has_room = |found: &Found| self.requests[found.id].parts < PARTS_MAX;
+        let Some(request) = self.find_container(event, device, direction).filter(has_room) else {
             // The request began before the recording, or its G was lost: so is what became of the bio.
             self.orphan(event, device, Reason::NoRequest);
             let reason =
@@ -246,8 +252,10 @@ impl Matcher {
         let taking = joining.and_then(|joining| {
             self.pick(end, |_, id| Fit { score: u8::from(id != joining.id), latest_wins: true })
         });
+        let parts = |found: &Found| self.requests[found.id].parts;
+        let fit = |joining, taking| parts(joining).saturating_add(parts(taking)) <= PARTS_MAX;
         match (joining, taking) {
-            (Some(joining), Some(taking)) => {
+            (Some(joining), Some(taking)) if fit(&joining, &taking) => {
                 self.note_ambiguous(device, &joining);
                 self.take_over(joining.id, taking.id, event, sink);
             }
