@@ -13,8 +13,10 @@ pub mod signals;
 pub use weir_core::printable::message;
 
 use std::hash::{BuildHasher, Hasher};
+use std::io;
 
 use jiff::Timestamp;
+use rustix::termios::{isatty, tcgetwinsize};
 
 /// As `eprintln!`, but a standard error that is gone is no reason to panic (`weir doctor 2>&1 | head` must not end an
 /// examination), and what others chose reaches no terminal as it is.
@@ -24,6 +26,17 @@ macro_rules! say {
         let line = $crate::message(&format!($($what)*)) + "\n";
         let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }};
+}
+
+/// Columns and rows of the terminal that standard output is; `None` where it is none, or does not say.
+pub fn terminal_size() -> Option<(usize, usize)> {
+    let size = isatty(io::stdout()).then(|| tcgetwinsize(io::stdout()).ok())??;
+    (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
+}
+
+/// Its columns.
+pub fn columns() -> Option<usize> {
+    terminal_size().map(|(columns, _)| columns)
 }
 
 /// A name for a run that starts now: UTC to the millisecond, so that names sort by time, and four random digits.

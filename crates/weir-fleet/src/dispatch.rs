@@ -1,13 +1,18 @@
 //! The function of each command.
 
 use weir_cli::failure::code_of;
+use weir_report::narrow;
 
 use crate::cli::Command;
 use crate::spark::Stopped;
 use crate::{packaged, run, show, tables};
 
-/// Runs a command, and returns its exit code.
+/// Runs a command, and returns its exit code. What it prints fits the terminal.
 pub fn run(command: Command) -> anyhow::Result<u8> {
+    narrow::within(weir_cli::columns().unwrap_or(usize::MAX), || called(command))
+}
+
+fn called(command: Command) -> anyhow::Result<u8> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Show(args) => show::run(&args),

@@ -1,9 +1,10 @@
-//! Labels, wrapped lines and aligned tables. A name in them that somebody else chose is of one line, whatever it holds.
+//! Labels and wrapped lines. A name in them that somebody else chose is of one line, whatever it holds.
 
 use weir_core::printable;
 
 pub use crate::narrow::COLUMNS;
 use crate::narrow::columns;
+pub use crate::table::table;
 
 /// Width of the label column.
 const LABEL: usize = 9;
@@ -73,22 +74,6 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Appends rows with the first `left` columns flush left, the others flush right, two spaces between.
-pub fn table(out: &mut String, rows: &[Vec<String>], left: usize) {
-    let rows: Vec<Vec<_>> =
-        rows.iter().map(|row| row.iter().map(|cell| printable::line(cell)).collect()).collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, width))| {
-            if i < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
-}
-
 /// A command as one can paste it into a shell.
 pub fn shell(command: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
@@ -116,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_wrap_and_columns_align() {
+    fn lines_wrap() {
         let mut out = String::new();
         labelled(&mut out, "warning", &"word ".repeat(40));
         assert!(out.lines().all(|l| l.chars().count() <= COLUMNS) && out.lines().count() == 3, "{out}");
@@ -124,10 +109,6 @@ mod tests {
         let mut out = String::new();
         labelled(&mut out, "checks", &format!("{} 142 µs, then", "x".repeat(86)));
         assert_eq!(out.lines().nth(1), Some("         142 µs, then"));
-        let mut out = String::new();
-        let rows = [["class", "mean"], ["read", "1.23 µs"], ["commit", "12 ms"]];
-        table(&mut out, &rows.map(|r| r.map(String::from).to_vec()), 1);
-        assert_eq!(out, "class      mean\nread    1.23 µs\ncommit    12 ms\n");
     }
 
     #[test]

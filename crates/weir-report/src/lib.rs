@@ -21,6 +21,7 @@ mod page;
 mod plot;
 pub mod record;
 mod recorder;
+mod table;
 pub mod trace;
 
 #[cfg(test)]
@@ -40,11 +41,12 @@ pub mod text {
     pub use crate::guard::simulation::{Simulated, simulation};
     pub use crate::guard::text::{decision, guard};
     pub use crate::knobs::text as knobs;
-    pub use crate::layout::{table, wrap};
+    pub use crate::layout::wrap;
     pub use crate::list::{ListRow, list};
     pub use crate::oltp::text::limits::limits;
     pub use crate::oltp::text::oltp;
     pub use crate::recorder::text::verdict;
+    pub use crate::table::{listing, table};
     pub use crate::trace::fsync::{trace_fsync, trace_fsync_slow};
 
     /// The screen of a running guard.

@@ -1,8 +1,8 @@
-//! Reports on a terminal that is narrower than they are: prose is made for its width; tables and commands stay whole, and the
+//! Reports on a terminal that is narrower than they are: prose and tables are made for its width; commands stay whole, and the
 //! terminal breaks them where it must.
 //!
 //! A finished report does not say which line goes on in the next, so none is broken anew. The width is kept by the thread:
-//! every function that appends a paragraph would have to hand it on.
+//! every function that appends a paragraph or a table would have to hand it on.
 
 use std::cell::Cell;
 
@@ -10,12 +10,13 @@ use std::cell::Cell;
 pub const COLUMNS: usize = 100;
 
 thread_local! {
-    static WIDTH: Cell<usize> = const { Cell::new(COLUMNS) };
+    static WIDTH: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// What `make` returns; paragraphs that it lays out on this thread have at most so many columns, and never more than [`COLUMNS`].
+/// What `make` returns; paragraphs and tables that it lays out on this thread have at most so many columns, and paragraphs never
+/// more than [`COLUMNS`].
 pub fn within<T>(columns: usize, make: impl FnOnce() -> T) -> T {
-    let before = WIDTH.replace(columns.min(COLUMNS));
+    let before = WIDTH.replace(columns);
     let made = make();
     WIDTH.set(before);
     made
@@ -23,11 +24,18 @@ pub fn within<T>(columns: usize, make: impl FnOnce() -> T) -> T {
 
 /// Widest line of prose.
 pub(crate) fn columns() -> usize {
+    terminal().min(COLUMNS)
+}
+
+/// Widest row of a table.
+pub(crate) fn terminal() -> usize {
     WIDTH.get()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use weir_core::result::compare;
     use weir_core::stats::random::Random;
     use weir_oltp::samples;
@@ -45,14 +53,18 @@ mod tests {
         text.split_whitespace().collect()
     }
 
-    /// The report at these widths: all its words, and no line wider than the terminal but those that stay whole.
+    /// The report at these widths: all its words, and no line wider than the terminal but commands.
     fn check(make: impl Fn() -> String) -> [String; 3] {
         let wide = make();
         assert!(wide.lines().any(|line| line.chars().count() > WIDTHS[1]), "nothing to break in\n{wide}");
+        // A table in parts has its names again.
+        let different = |text: &str| BTreeSet::from_iter(words(text).into_iter().map(String::from));
         WIDTHS.map(|columns| {
             let narrow = within(columns, &make);
-            assert_eq!(words(&narrow), words(&wide), "{columns}");
+            assert_eq!(different(&narrow), different(&wide), "{columns}");
             for line in narrow.lines().filter(|line| line.chars().count() > columns) {
+                let is_command = ["Next, to ", "     do: ", "     undo: ", "show ", "again "];
+                assert!(is_command.iter().any(|begin| line.starts_with(begin)), "{columns} columns: {line}");
                 assert!(wide.lines().any(|whole| whole == line), "{columns} columns: {line}");
             }
             narrow
@@ -126,5 +138,23 @@ mod tests {
     fn no_report_is_wider_than_can_be_read() {
         let report = from_record(&throttled_and_flooded().record(Vec::new())).unwrap();
         assert_eq!(within(300, || text::doctor(&report)), text::doctor(&report));
+    }
+
+    /// At 80 columns, which the statements of a run do not fit, and at 100, which they do.
+    #[test]
+    fn tables_fit_the_terminal() {
+        let raw = samples::raw(&mut Random::new(9), 10, 1.0);
+        let (record, result) = (samples::record(&raw), weir_oltp::derive(&samples::record(&raw), &raw));
+        let whole = text::oltp(&result, &record);
+        let is_table = |line: &&str| line.contains("  a transaction  ") || line.starts_with("statement ");
+        let head = |text: &str| text.lines().filter(is_table).map(String::from).collect::<Vec<_>>();
+        let narrow = within(80, || text::oltp(&result, &record));
+        let (of_whole, of_narrow) = (head(&whole), head(&narrow));
+        assert!(of_whole.len() == 1 && of_whole[0].chars().count() > 80, "{whole}");
+        assert_eq!(head(&within(100, || text::oltp(&result, &record))), of_whole);
+        assert!(of_narrow.len() == 2 && of_narrow[1].ends_with("  of a transaction"), "{narrow}");
+        let mut again = of_narrow.join("  ").split_whitespace().collect::<Vec<_>>().join(" ");
+        again = again.replacen(" statement ", " ", 1);
+        assert_eq!(again, of_whole[0].split_whitespace().collect::<Vec<_>>().join(" "));
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 use weir_core::printable;
 
 /// Another screen, the cursor hidden, no line breaks of the terminal's own (ECMA-48 private modes of xterm).
@@ -38,7 +38,7 @@ impl Terminal {
 
     /// Columns and rows.
     pub fn size(&self) -> (usize, usize) {
-        size().unwrap_or((80, 24))
+        weir_cli::terminal_size().unwrap_or((80, 24))
     }
 
     /// Shows lines, which fit into so many columns, from the top.
@@ -103,21 +103,6 @@ pub fn restore_before_a_panic_is_told(restore: impl Fn() + Send + Sync + 'static
 /// Whether a key ends a view: `q`, Ctrl-C, Ctrl-\.
 pub fn ends(key: Option<u8>) -> bool {
     matches!(key, Some(b'q' | b'Q' | 0x03 | 0x1c))
-}
-
-/// Columns of the terminal that standard output is; `None` where it is none, or does not say.
-pub fn columns() -> Option<usize> {
-    shown_size().map(|(columns, _)| columns)
-}
-
-/// Columns and rows of the terminal that standard output is.
-pub fn shown_size() -> Option<(usize, usize)> {
-    isatty(io::stdout()).then(size)?
-}
-
-fn size() -> Option<(usize, usize)> {
-    let size = tcgetwinsize(io::stdout()).ok()?;
-    (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
 }
 
 /// Asks for something that must not show while it is typed. `None`: there is no terminal, or nothing was typed.

@@ -1,9 +1,7 @@
 //! Tables as text and on pages.
 
-use std::fmt::Write;
-
-use weir_core::printable;
 use weir_report::html::FleetListing;
+use weir_report::text::listing;
 
 /// A table: columns, which of them hold figures, rows.
 pub struct Listing {
@@ -43,25 +41,8 @@ impl Listing {
 
 /// A table of columns as wide as what stands in them, numbers to the right.
 pub fn table(head: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
-    // What stands in a cell is anybody's, and makes no line of its own.
-    let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| printable::line(cell).into_owned()).collect()).collect();
-    let width = |text: &str| text.chars().count();
-    let widths: Vec<usize> = (0..head.len())
-        .map(|n| rows.iter().map(|row| width(&row[n])).chain([width(head[n])]).max().unwrap_or(0))
-        .collect();
-    let mut out = String::new();
     let head: Vec<String> = head.iter().map(|name| name.to_string()).collect();
-    for row in std::iter::once(&head).chain(&rows) {
-        let mut line = String::new();
-        for (n, cell) in row.iter().enumerate() {
-            let gap = " ".repeat(widths[n] - width(cell));
-            let _ = if right[n] { write!(line, "{gap}{cell}  ") } else { write!(line, "{cell}{gap}  ") };
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+    listing(&[&[head], rows].concat(), right)
 }
 
 #[cfg(test)]

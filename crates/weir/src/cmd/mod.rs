@@ -28,7 +28,6 @@ use crate::cli::{Cli, Command};
 use crate::failure::Outcome;
 use crate::machine;
 use crate::output::print_exact;
-use crate::terminal;
 
 /// What weir starts itself as, beside a change and after a throw-away server's weir was killed; `None` for what a user typed.
 pub fn hidden(argument: &str, rest: &[String]) -> Option<ExitCode> {
@@ -41,7 +40,7 @@ pub fn hidden(argument: &str, rest: &[String]) -> Option<ExitCode> {
 
 /// Runs the command that was typed; its reports fit the terminal.
 pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
-    narrow::within(terminal::columns().unwrap_or(usize::MAX), || run(cli, command))
+    narrow::within(weir_cli::columns().unwrap_or(usize::MAX), || run(cli, command))
 }
 
 fn run(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {

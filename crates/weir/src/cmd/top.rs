@@ -18,7 +18,6 @@ use crate::inputs::recorder::dir;
 use crate::output::print_exact;
 use crate::recorder::archive::{self, Archive};
 use crate::settings::recorder::stretch;
-use crate::terminal;
 use crate::top::{self, Machine, Recorded, Storage, Wishes};
 
 /// Below it the screen costs more than what it watches.
@@ -150,7 +149,7 @@ fn once(args: &Args, machine: &mut Machine<'_>, model: &mut Model, stop: &Stop) 
 }
 
 fn of_terminal() -> Option<Size> {
-    let (columns, rows) = terminal::shown_size()?;
+    let (columns, rows) = weir_cli::terminal_size()?;
     Some(Size(columns.try_into().ok()?, rows.try_into().ok()?))
 }
 

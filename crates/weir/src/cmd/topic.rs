@@ -3,7 +3,6 @@
 use crate::failure::{Outcome, Usage};
 use crate::manual::{self, Topic};
 use crate::output::print;
-use crate::terminal;
 
 /// The widest lines, as clap's help has them.
 const COLUMNS: usize = 100;
@@ -14,6 +13,6 @@ pub fn run(name: &str) -> anyhow::Result<Outcome> {
         let what = format!("expected the name of a topic, got `{name}`");
         return Err(Usage { what, hint: Some(manual::list()) }.into());
     };
-    print(&topic.text(terminal::columns().unwrap_or(COLUMNS).min(COLUMNS)))?;
+    print(&topic.text(weir_cli::columns().unwrap_or(COLUMNS).min(COLUMNS)))?;
     Ok(Outcome::Done)
 }

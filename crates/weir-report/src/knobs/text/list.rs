@@ -1,7 +1,9 @@
 //! Every knob in a few lines, grouped by what it belongs to.
 
 use super::{EDGE, found, owner, scheduler, takes};
-use crate::layout::{COLUMNS, labelled_at, table, wrap};
+use crate::layout::labelled_at;
+use crate::narrow::columns;
+use crate::table::rows_of_words;
 use weir_core::target::FileSystem;
 use weir_knobs::{KnobName, Reading, Risk, Scope, ScopeKind, catalog};
 
@@ -53,28 +55,14 @@ fn append(out: &mut String, group: &[&Reading], readings: &[Reading]) {
             row
         })
         .collect();
-    let mut lines = String::new();
-    table(&mut lines, &rows, HEADER.len());
-    let mut lines = lines.lines();
-    out.push_str(lines.next().unwrap_or_default());
-    out.push('\n');
-    for (line, reading) in lines.zip(group) {
-        // A row that is too wide loses its alignment, not its words.
-        for part in if line.chars().count() > COLUMNS { wrap_row(line) } else { vec![line.to_string()] } {
-            out.push_str(&format!("{part}\n"));
-        }
+    let mut rows = rows_of_words(&rows, columns()).into_iter();
+    out.push_str(&rows.next().unwrap_or_default());
+    for (row, reading) in rows.zip(group) {
+        out.push_str(&row);
         for text in explanations(reading) {
             labelled_at(out, "", EDGE, &text);
         }
     }
-}
-
-fn wrap_row(line: &str) -> Vec<String> {
-    let mut parts = wrap(line, COLUMNS - EDGE);
-    for (index, part) in parts.iter_mut().enumerate() {
-        part.insert_str(0, if index == 0 { "  " } else { "      " });
-    }
-    parts
 }
 
 fn row(reading: &Reading, readings: &[Reading]) -> Vec<String> {
