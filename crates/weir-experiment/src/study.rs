@@ -113,6 +113,16 @@ impl Study<'_> {
         }
     }
 
+    /// Whether an arm had a trial, whatever became of it.
+    pub fn was_tried(&self, arm: usize) -> bool {
+        self.finding.arms.get(arm).is_some_and(|summary| summary.trials + summary.spoilt > 0)
+    }
+
+    /// Arms that had a trial.
+    pub fn tried(&self) -> impl Iterator<Item = usize> {
+        (0..self.finding.arms.len()).filter(|arm| self.was_tried(*arm))
+    }
+
     /// The first arm of a role that was tried at least once.
     pub fn arm_of(&self, role: Role) -> Option<usize> {
         (0..self.arms.len()).find(|arm| self.role(*arm) == role && self.trials(*arm) > 0)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::experiment::words;
 use weir_experiment::{
@@ -65,7 +65,7 @@ struct CommandsOf {
 
 #[derive(Serialize)]
 struct ArmOf<'a> {
-    role: Role,
+    role: Value,
     #[serde(flatten)]
     summary: &'a ArmSummary,
     settings: &'a [Setting],
@@ -144,8 +144,12 @@ fn finding<'a>(study: &'a Study<'_>) -> FindingOf<'a> {
 
 fn arm<'a>(study: &'a Study<'_>, index: usize, summary: &'a ArmSummary) -> ArmOf<'a> {
     let arm: Option<&Arm> = study.arms.get(index);
+    let role = match study.role(index) {
+        Role::Tried if !study.was_tried(index) => "not-tried".into(),
+        role => json!(role),
+    };
     ArmOf {
-        role: study.role(index),
+        role,
         summary,
         settings: arm.map_or(&[], |a| &a.settings),
         floods: arm.map_or(&[], |a| &a.floods),
@@ -197,6 +201,11 @@ mod tests {
         assert_eq!(sweep["finding"]["knee"], 5);
         assert_eq!(sweep["finding"]["commands"], Value::Null);
         assert_eq!(sweep["used"]["washouts_ns"], 118_000_000_000u64);
+        let cut = parse(&synthetic::cut_short(&record));
+        assert_eq!(
+            (&cut["arms"][9]["role"], &sweep["arms"][9]["role"]),
+            (&"not-tried".into(), &"tried".into())
+        );
         assert_eq!(parse(&synthetic::scale(&record))["finding"]["law"]["contention"], 0.05);
         let raced = parse(&synthetic::race(&record));
         assert_eq!(raced["trials"][30]["phase"], "confirm");

@@ -398,6 +398,14 @@ pub fn spoilt(record: &Record) -> Study<'_> {
     study
 }
 
+/// A sweep for whose last value no time was left.
+pub fn cut_short(record: &Record) -> Study<'_> {
+    let mut study = sweep(record);
+    let label = study.finding.arms[9].label.clone();
+    study.finding.arms[9] = ArmSummary { label, ..ArmSummary::default() };
+    study
+}
+
 /// An experiment that ended before anything was measured.
 pub fn empty<'a>(record: &'a Record, design: &str) -> Study<'a> {
     let finding = Finding { headline: "Nothing was measured.".to_string(), ..Finding::default() };

@@ -167,7 +167,7 @@ fn shown_metrics(study: &Study<'_>) -> Vec<Metric> {
     out
 }
 
-/// Each arm in figures, with intervals.
+/// Each arm that was tried in figures, with intervals.
 fn arms(study: &Study<'_>) -> Table {
     let metrics = shown_metrics(study);
     let mut head = vec!["".to_string(), "trials".to_string()];
@@ -178,7 +178,7 @@ fn arms(study: &Study<'_>) -> Table {
         row.extend(metrics.iter().map(|metric| figure_cell(study, arm, metric)));
         row
     };
-    Table { head, rows: (0..study.finding.arms.len()).map(row).collect(), ..Table::default() }
+    Table { head, rows: study.tried().map(row).collect(), ..Table::default() }
 }
 
 /// A figure with its interval.

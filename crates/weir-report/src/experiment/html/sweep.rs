@@ -113,7 +113,7 @@ struct Values {
 fn values(study: &Study<'_>) -> Option<Values> {
     let knob = study.swept()?;
     let mut values = Values { places: Vec::new(), unit: Unit::Count("") };
-    for arm in 0..study.finding.arms.len() {
+    for arm in study.tried() {
         let Some(setting) = study.setting(arm, &knob) else { continue };
         values.places.push((arm, setting.value.number()? as f64));
         values.unit = match setting.value {
@@ -188,6 +188,6 @@ fn by_word(study: &Study<'_>) -> BarFigure {
         title: format!("By {}", words::swept_name(study).unwrap_or("arm".to_string())),
         finding: MEANS.to_string(),
         axis: Axis::y(axis_title(study, &main), unit(&main), Scale::Linear),
-        groups: vec![(String::new(), (0..study.finding.arms.len()).map(bar).collect())],
+        groups: vec![(String::new(), study.tried().map(bar).collect())],
     }
 }

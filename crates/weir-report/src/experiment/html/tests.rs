@@ -44,6 +44,26 @@ fn a_sweep_is_drawn_as_a_trade_off_and_over_its_values() {
     assert_eq!(cells.matches(">#").count(), 30, "a cell for every trial");
 }
 
+/// The remark that names it is the only place.
+#[test]
+fn a_value_without_a_trial_is_not_among_those_tried() {
+    let record = synthetic::record();
+    let (all, cut) = (synthetic::sweep(&record), synthetic::cut_short(&record));
+    let name = format!(">{}</", words::arm(&all, 9));
+    let figures = |study: &Study<'_>| {
+        let html = experiment(study);
+        html.split_once("id=\"trade-off\"")
+            .unwrap()
+            .1
+            .split_once("</table>")
+            .unwrap()
+            .0
+            .matches(&name)
+            .count()
+    };
+    assert!(figures(&all) > figures(&cut) && figures(&cut) == 0, "{name}: {}", figures(&all));
+}
+
 #[test]
 fn the_other_designs_have_their_own_pictures() {
     let record = synthetic::record();

@@ -14,8 +14,7 @@ pub fn figures(study: &Study<'_>) -> String {
     let with_p99 = main != Metric::P99 && study.has(&Metric::P99);
     let mut rows = vec![head(study, &main, [with_idle, with_bulk, with_p99])];
     // A value for which no time was left has no figures; a remark names it.
-    let tried = |arm: &usize| study.finding.arms[*arm].trials + study.finding.arms[*arm].spoilt > 0;
-    for arm in (0..study.finding.arms.len()).filter(tried) {
+    for arm in study.tried() {
         let mut row = vec![words::arm(study, arm), cell(study, arm, &main), interval_cell(study, arm, &main)];
         if with_idle {
             row.push(words::of_idle(study, arm).map_or(String::new(), percent));
