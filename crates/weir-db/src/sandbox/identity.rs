@@ -36,6 +36,9 @@ pub struct Identity {
     /// The folder itself is weir's.
     #[serde(default)]
     pub made_dir: bool,
+    /// So is the folder above, which holds folders of sandboxes alone.
+    #[serde(default)]
+    pub made_above: bool,
     /// Numbers that own data: several while they are handed over from one to the next.
     #[serde(default)]
     pub accounts: Vec<u32>,

@@ -234,38 +234,46 @@ impl Layout {
                 .map_err(SandboxError::io("remove", &self.path.join(name)))
         });
         removed.into_iter().collect::<Result<(), _>>()?;
-        self.forget(identity.made_dir).map_err(SandboxError::io("remove", &self.path)).map(|()| true)
+        self.forget(identity.made_dir, identity.made_above)
+            .map_err(SandboxError::io("remove", &self.path))
+            .map(|()| true)
     }
 
-    /// Removes what weir itself wrote into the folder, and the folder where it was made for a sandbox.
-    pub fn forget(&self, made: bool) -> io::Result<()> {
+    /// Removes what weir itself wrote into the folder, and the folder where it was made for a sandbox; then the one above where that
+    /// was made for it, too.
+    pub fn forget(&self, made: bool, made_above: bool) -> io::Result<()> {
         absent_is_done(self.dir.remove_file(IDENTITY))?;
         for name in self.dir.names()?.flatten().filter(|name| is_no_content(name)) {
             absent_is_done(self.dir.remove_file(name))?;
         }
-        if made { self.remove_itself() } else { Ok(()) }
+        let path = fs::read_link(descriptor(&self.dir))?;
+        let above = path.parent().filter(|_| made_above).and_then(|above| Dir::open(above).ok());
+        if made {
+            remove_empty(&self.dir)?;
+        }
+        above.filter(|_| made).map_or(Ok(()), |above| remove_empty(&above))
     }
 
     /// Removes the folder that was made, where it has not been taken.
     pub fn unmake(&self) {
         if self.is_made {
-            let _ = self.remove_itself();
+            let _ = remove_empty(&self.dir);
         }
     }
+}
 
-    /// Removes the folder, wherever it lies by now. What somebody else put into it stays with it.
-    fn remove_itself(&self) -> io::Result<()> {
-        let path = fs::read_link(descriptor(&self.dir))?;
-        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-        let parent = Dir::open(above)?;
-        // An account that may rename in there can put another empty folder in its place; no more than that is lost.
-        match parent.subdir(name).and_then(|there| Ok(id_of(&there)? == self.id()?)) {
-            Ok(true) => match parent.remove_dir(name) {
-                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-                removed => absent_is_done(removed),
-            },
-            _ => Ok(()),
-        }
+/// Removes a folder, wherever it lies by now. What somebody else put into it stays with it.
+fn remove_empty(dir: &Dir) -> io::Result<()> {
+    let path = fs::read_link(descriptor(dir))?;
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let parent = Dir::open(above)?;
+    // An account that may rename in there can put another empty folder in its place; no more than that is lost.
+    match parent.subdir(name).and_then(|there| Ok(id_of(&there)? == id_of(dir)?)) {
+        Ok(true) => match parent.remove_dir(name) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => absent_is_done(removed),
+        },
+        _ => Ok(()),
     }
 }
 
@@ -454,6 +462,7 @@ mod tests {
             initialised: true,
             keep: false,
             made_dir: true,
+            made_above: false,
             accounts: accounts.to_vec(),
             server: None,
         }
@@ -477,6 +486,23 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_above_that_was_made_goes_once_it_is_empty() {
+        for (made_above, used) in [(true, false), (true, true), (false, false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let above = folder.path().join("new");
+            fs::create_dir(&above).unwrap();
+            let layout = Layout::make_or_open(&above.join("server")).unwrap();
+            let identity = Identity { made_above, ..identity(&[]) };
+            layout.write_identity(&identity).unwrap();
+            if used {
+                fs::write(above.join("mine"), "").unwrap();
+            }
+            assert!(layout.finish(&identity).unwrap());
+            assert_eq!([above.exists(), above.join("server").exists()], [used || !made_above, false]);
+        }
+    }
+
+    #[test]
     fn a_folder_that_holds_something_else_gets_nothing_of_weirs() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("mine"), "").unwrap();
@@ -489,7 +515,7 @@ mod tests {
         let (_lock, found) = layout.take().unwrap();
         assert_eq!(found, None);
         assert!(matches!(layout.take(), Err(SandboxError::InUse(_))));
-        layout.forget(false).unwrap();
+        layout.forget(false, false).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

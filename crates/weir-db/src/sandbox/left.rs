@@ -90,9 +90,9 @@ pub(super) fn end_here(run: &Path, dir: &Path) -> Result<Fate, SandboxError> {
 /// The caller has taken the folder. What it says of itself goes last: where that is gone, nothing is left but the folder.
 fn settle(layout: &Layout, found: Option<Identity>, copy: Option<&Identity>) -> Result<Fate, SandboxError> {
     let Some(identity) = found else {
-        let made = copy.is_some_and(|identity| identity.made_dir);
+        let (made, above) = copy.map_or((false, false), |copy| (copy.made_dir, copy.made_above));
         return layout
-            .forget(made)
+            .forget(made, above)
             .map_err(SandboxError::io("remove", layout.path()))
             .map(|()| Fate::Removed);
     };
@@ -149,6 +149,7 @@ mod tests {
                 initialised: true,
                 keep,
                 made_dir: true,
+                made_above: false,
                 accounts: Vec::new(),
                 server: None,
             };

@@ -116,7 +116,7 @@ impl Sandbox {
         let (lock, kept) = admit(&layout, spec, &quarters).inspect_err(|_| layout.unmake())?;
         let run = RunFolder::create(quarters.account).inspect_err(|_| {
             if kept.is_none() {
-                let _ = layout.forget(layout.is_made());
+                let _ = layout.forget(layout.is_made(), false);
             }
         })?;
         let identity = kept.unwrap_or_else(|| Identity {
@@ -126,6 +126,7 @@ impl Sandbox {
             initialised: false,
             keep: spec.keep,
             made_dir: layout.is_made(),
+            made_above: spec.made_above && layout.is_made(),
             accounts: vec![quarters.account.ids().0],
             server: None,
         });
@@ -350,7 +351,8 @@ impl Sandbox {
         if self.child.is_some() {
             return Err(SandboxError::Runs(self.spec.dir.clone()));
         }
-        let spec = SandboxSpec { dir: dir.to_path_buf(), take_up: false, ..self.spec.clone() };
+        let spec =
+            SandboxSpec { dir: dir.to_path_buf(), made_above: false, take_up: false, ..self.spec.clone() };
         let mut copy = Sandbox::claim(&spec)?;
         copy.layout.make_folders(copy.quarters.account)?;
         copy.layout.copy_data(&self.layout, copy.quarters.account, stopped)?;

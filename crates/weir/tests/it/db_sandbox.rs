@@ -319,6 +319,21 @@ fn kept_data_outlive_calls_that_do_not_say_so() {
     }
 }
 
+/// `--dir` named a folder that was not there: weir made it, and it goes though weir cannot.
+#[test]
+fn a_killed_experiment_leaves_no_folder() {
+    for server in installed("a_killed_experiment_leaves_no_folder") {
+        let yard = Yard::new();
+        let line = ["db", "scale", "--sandbox", server, "--dir", "new"];
+        let mut running = Weir::started(yard.wrapped(&[], &line), |_| true);
+        wait_until("it starts a server", || !yard.listed().is_empty());
+        assert!(yard.folder().join("new").exists());
+        running.signal("KILL");
+        running.finish();
+        wait_until("the minder has removed the folder", || !yard.folder().join("new").exists());
+    }
+}
+
 #[test]
 fn a_signal_before_there_is_a_result_is_no_error() {
     for server in installed("a_signal_before_there_is_a_result_is_no_error") {

@@ -39,7 +39,9 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let dir = folder_of(&common.sandbox);
     let made = MadeFolder::at(&dir)?;
     let name = name_of(flavour)?;
-    let mut disk = filled(&sandbox_spec(&common.sandbox, flavour, &dir.join(&name))?, &spec, &stop)?;
+    let mut sandbox = sandbox_spec(&common.sandbox, flavour, &dir.join(&name))?;
+    sandbox.made_above = made.is_some();
+    let mut disk = filled(&sandbox, &spec, &stop)?;
     disk.stop().map_err(failed)?;
     say!("weir: copies its data to {}", args.ram.display());
     let mut ram = disk.clone_to(&args.ram.join(format!("{name}-ram")), &stopped).map_err(failed)?;

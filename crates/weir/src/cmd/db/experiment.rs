@@ -34,7 +34,8 @@ pub fn ground(args: &ExperimentArgs, script: Script, stop: &Stop) -> anyhow::Res
         Some(flavour) => {
             let dir = folder_of(&args.sandbox);
             let made = MadeFolder::at(&dir)?;
-            let sandbox = sandbox_spec(&args.sandbox, flavour, &dir.join(name_of(flavour)?))?;
+            let mut sandbox = sandbox_spec(&args.sandbox, flavour, &dir.join(name_of(flavour)?))?;
+            sandbox.made_above = made.is_some();
             Ok(Ground { made, ..Ground::made(&sandbox, &spec, dir, stop)? })
         }
         None => {
