@@ -44,8 +44,11 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
         statements.push(Statement::new(text, Vec::new()));
     }
     if let Some((free, _)) = space(view).filter(|(_, most)| is_small && *most <= capacity) {
-        let text =
-            format!("No larger log is advised: {} of free space would be too little beside it.", Bytes(free));
+        let text = format!(
+            "No larger log is advised: {} of free space{} would be too little beside it.",
+            Bytes(free),
+            place(view)
+        );
         statements.push(Statement::new(text, Vec::new()));
     }
     let larger = larger(view, variable, capacity, wanted).filter(|_| is_small);
@@ -53,11 +56,16 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
     Some(Judged::new("Log", Some(grade), statements).with(larger).with(buffer))
 }
 
-/// The free space of the file system of the data, and the largest log that is advised there.
+/// The free space of the file system of the log, and the largest log that is advised there.
 fn space(view: &View) -> Option<(u64, u64)> {
-    let target = view.exam.conditions.as_ref()?.target.as_ref()?;
-    let free = target.file_system.as_ref()?.free_bytes?;
+    let of_data = || view.exam.conditions.as_ref()?.target.as_ref()?.file_system.as_ref()?.free_bytes;
+    let free = view.exam.log.as_ref().map(|log| log.free_bytes).or_else(of_data)?;
     Some((free, (free as f64 * OF_FREE) as u64 / STEP * STEP))
+}
+
+/// Where that is, unless it is with the data.
+fn place(view: &View) -> String {
+    view.exam.log.as_ref().map_or(String::new(), |log| format!(" in {}", log.dir))
 }
 
 /// Whether pages are written that sessions may pay for, as far as it is known.
@@ -168,7 +176,8 @@ fn larger(view: &View, variable: &str, capacity: u64, wanted: f64) -> Option<DbA
         _ => "checkpoints then come by time, and pages are written once instead of often".to_string(),
     };
     let why = format!("{span} this load writes {} of log; {holds}", Bytes(wanted as u64));
-    let free = space(view).map_or(String::new(), |(free, _)| format!(" ({} are free)", Bytes(free)));
+    let free =
+        space(view).map_or(String::new(), |(free, _)| format!(" ({} are free{})", Bytes(free), place(view)));
     let cost = format!("space on the disk{free}, and a longer recovery after a crash");
     view.advise(variable, &value, restart, why, &cost)
 }

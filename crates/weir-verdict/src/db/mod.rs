@@ -41,6 +41,9 @@ pub struct Examination {
     pub vitals: Vitals,
     /// Where its data lie; `None` where it does not say, or is on another machine.
     pub data_dir: Option<String>,
+    /// Where its redo log or WAL lies; `None` where that is the file system of the data, or is not seen.
+    #[serde(default)]
+    pub log: Option<LogPlace>,
     /// What the data stand on, where they are on this machine.
     pub conditions: Option<Conditions>,
     /// What this machine did meanwhile.
@@ -49,6 +52,15 @@ pub struct Examination {
     pub unseen: Vec<String>,
     /// Why it ended early, if it did.
     pub ended_early: Option<String>,
+}
+
+/// A log on a file system of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPlace {
+    /// Its folder.
+    pub dir: String,
+    /// Free bytes there.
+    pub free_bytes: u64,
 }
 
 /// What it comes to.
@@ -276,6 +288,7 @@ fn facts(view: &View) -> Vec<Fact> {
     let counters = &view.counters;
     let mut rows = vec![row("server", format!("{} at {}", vitals.version, view.exam.place), "")];
     rows.extend(view.exam.data_dir.as_ref().map(|dir| row("data", dir.clone(), "datadir")));
+    rows.extend(view.exam.log.as_ref().map(|log| row("log", log.dir.clone(), "log")));
     let statements = vitals.requests().filter(|_| !view.is_postgres());
     let rates = [
         (statements, "statements/s"),

@@ -34,6 +34,7 @@ pub(super) fn server(dialect: Dialect, variables: &[(&str, &str)], grew: &[(&str
         place: "unix:/run/s".to_string(),
         vitals,
         data_dir: Some("/srv/db".to_string()),
+        log: None,
         conditions: Some(Conditions { memory, ..Conditions::default() }),
         load: None,
         unseen: Vec::new(),

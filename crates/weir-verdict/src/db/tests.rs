@@ -193,6 +193,17 @@ fn a_log_is_advised_that_the_free_space_holds() {
     assert!(
         full.advice.is_empty() && log.statements[1].text.starts_with("No larger log is advised: 500 MiB")
     );
+    // On a file system of its own, that of the data does not count.
+    let apart = |data: u64, free_bytes: u64| {
+        let log = Some(LogPlace { dir: "/wal".to_string(), free_bytes });
+        report(Examination { log, ..free(small_log(), data) })
+    };
+    let advice = apart(500 << 20, 6_034_400_000).advice;
+    assert_eq!(advice[0].proposed, (2816u64 << 20).to_string());
+    assert!(advice[0].cost.contains("5.62 GiB are free in /wal"), "{advice:?}");
+    let full = apart(1 << 40, 500 << 20);
+    let log = full.findings.iter().find(|finding| finding.topic == "Log").unwrap();
+    assert!(full.advice.is_empty() && log.statements[1].text.contains("500 MiB of free space in /wal would"));
     let grew = [("wal.insert_lsn", 4.0 * 60e6)];
     let postgres = server(Dialect::Postgres, &POSTGRES, &with(&CALM_POSTGRES, &grew));
     assert_eq!(report(free(postgres, 5 << 29)).advice[0].proposed, "1280MB");

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use weir_core::stop::Stop;
 use weir_core::target::{Load, TargetFacts};
+use weir_db::connection::Connection;
 use weir_db::credentials::Login;
 use weir_db::database::is_local;
 use weir_db::vitals::{LOOK, Watch};
@@ -12,7 +13,7 @@ use weir_db::{DbError, Server};
 use weir_host::{Host, Numbers};
 use weir_oltp::Dialect;
 use weir_oltp::vitals::Vitals;
-use weir_verdict::db::{self, Examination};
+use weir_verdict::db::{self, Examination, LogPlace};
 
 use super::server;
 use super::watch::place::{self, Home};
@@ -32,10 +33,19 @@ pub fn examine(mut login: Login, duration: Duration, stop: &Stop) -> anyhow::Res
         server::try_open(&mut login).map_err(|error| server::not_connected(error, &login))?;
     let server = server::first(&login)?.clone();
     let home = place::find(&Host::live(), &server, &mut connection);
+    let log = log_place(&home, &mut connection);
     let watch = Watch::begin(connection).map_err(|error| lost(error, &server))?;
     let mut place = DataPlace::of(&server, home, &watch);
     let watched = observe(watch, &mut place, duration, stop).map_err(|error| lost(error, &server))?;
-    Ok(place.examination(&server, watched, stop))
+    Ok(Examination { log, ..place.examination(&server, watched, stop) })
+}
+
+/// The place of the log, where it is not with the data.
+fn log_place(home: &Home, connection: &mut Connection) -> Option<LogPlace> {
+    let host = Host::live();
+    let dir = place::log_elsewhere(&host, home, connection)?;
+    let free_bytes = host.free_space(&dir).ok()?.free_bytes;
+    Some(LogPlace { dir: dir.display().to_string(), free_bytes })
 }
 
 /// Where the data of a server on this machine lie, and its threads.
@@ -82,6 +92,7 @@ impl DataPlace {
             place: server.place.to_string(),
             vitals,
             data_dir: self.data_dir.map(|dir| dir.display().to_string()),
+            log: None,
             conditions: self.target.as_ref().map(|target| self.host.conditions(Some(target))),
             load,
             unseen: self.unseen,

@@ -136,6 +136,31 @@ pub fn logs_elsewhere(host: &Host, process: Option<u32>, connection: &mut Connec
     device(data).zip(device(log)).is_some_and(|(data, log)| data != log)
 }
 
+/// The folder of InnoDB's redo log or PostgreSQL's WAL where that is on another file system than the data, as far as this user may
+/// see.
+pub fn log_elsewhere(host: &Host, home: &Home, connection: &mut Connection) -> Option<PathBuf> {
+    let named = match connection.dialect() {
+        Dialect::Postgres => PathBuf::from("pg_wal"),
+        Dialect::MySql => one(connection, "SELECT @@innodb_log_group_home_dir").ok()??.into(),
+    };
+    elsewhere(host, home, &named)
+}
+
+fn elsewhere(host: &Host, home: &Home, named: &Path) -> Option<PathBuf> {
+    let data = home.data.as_ref()?;
+    let here = data.join(named.strip_prefix(".").unwrap_or(named));
+    // A link leads where the server sees it lead.
+    let folder = match std::fs::read_link(&here) {
+        Ok(target) if target.is_absolute() => reach(host, home.process, &target).ok()?,
+        _ if named.is_absolute() => reach(host, home.process, named).ok()?,
+        _ => here,
+    };
+    // MySQL's from 8.0.30 on.
+    let inner = folder.join("#innodb_redo");
+    let folder = if inner.is_dir() { inner } else { folder };
+    (folder.metadata().ok()?.dev() != data.metadata().ok()?.dev()).then_some(folder)
+}
+
 fn one(connection: &mut Connection, statement: &str) -> Result<Option<String>, DbError> {
     let rows = connection.query(statement)?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
@@ -171,6 +196,26 @@ mod tests {
         for folder in [format!("/tmp/../proc/{own}/root/tmp"), "/tmp/..".into(), "../tmp".into()] {
             assert!(reach(&host, None, Path::new(&folder)).is_err(), "{folder}");
         }
+    }
+
+    /// /dev/shm is a file system of its own wherever there are tests.
+    #[test]
+    fn a_log_elsewhere_is_found_through_names_and_links() {
+        let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
+        let home = Home { data: Some(data.path().to_path_buf()), ..Home::default() };
+        let found = |named: &Path| elsewhere(&Host::live(), &home, named);
+        assert_eq!(found(Path::new("pg_wal")), None);
+        std::fs::create_dir(data.path().join("pg_wal")).unwrap();
+        assert_eq!(
+            [found(Path::new("pg_wal")), found(Path::new("./")), found(data.path())],
+            [None, None, None]
+        );
+        std::fs::remove_dir(data.path().join("pg_wal")).unwrap();
+        std::os::unix::fs::symlink(other.path(), data.path().join("pg_wal")).unwrap();
+        let there = Some(other.path().to_path_buf());
+        assert_eq!([found(Path::new("pg_wal")), found(other.path())], [there.clone(), there]);
+        std::fs::create_dir(other.path().join("#innodb_redo")).unwrap();
+        assert_eq!(found(other.path()), Some(other.path().join("#innodb_redo")));
     }
 
     #[test]
