@@ -95,7 +95,7 @@ fn connections(raw: &OltpRecord, result: &OltpResult) -> Option<Note> {
     let many = processors > 0 && count as f64 > CONNECTIONS_A_PROCESSOR * f64::from(processors);
     many.then(|| {
         let text = format!(
-            "{} connections on {processors} processors: latencies hold the wait for a processor, of client and server",
+            "{} connections share {processors} processors: latencies include the time that weir and the server wait for one",
             grouped(count as u64)
         );
         note("many-connections", text)

@@ -49,8 +49,8 @@ pub(super) fn headline(evidence: &Evidence, limit: Limit, share: f64, bounds: &B
             percent(share)
         ),
         Limit::LoadGenerator => format!(
-            "limited by the load generator: {} never wait for anything but each other's answers, and {}; more would raise \
-             the rate",
+            "limited by the load generator: {}, each with one statement at a time, and {}; more connections would raise the \
+             rate",
             connections(evidence),
             idle(evidence)
         ),
@@ -121,13 +121,13 @@ fn held_by_others(evidence: &Evidence) -> String {
     if queued >= WORTH_SAYING {
         return format!("{held}, and {} of the time waits for a processor", percent(queued));
     }
-    format!("{held} and leave none idle, and {} wait for little else", connections(evidence))
+    format!("{held} and leave none idle, and {}, waiting for little else", connections(evidence))
 }
 
 fn connections(evidence: &Evidence) -> String {
     match evidence.load.sessions {
-        1 => "the one connection".to_string() + " is always busy; its statements",
-        n => format!("the {n} connections are always busy; their statements"),
+        1 => "the one connection is always busy".to_string(),
+        n => format!("the {n} connections are always busy"),
     }
 }
 
