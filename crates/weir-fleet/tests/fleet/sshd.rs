@@ -154,6 +154,36 @@ fn root_real_hosts_are_measured_and_the_bad_ones_are_named() {
     }
 }
 
+/// A cgroup that goes when the test ends, however it ends. The next test removes those of tests that were killed.
+struct Group(PathBuf);
+
+impl Group {
+    const NAME: &str = "weir-fleet-test-";
+
+    fn make(controller: &Path) -> Group {
+        for entry in fs::read_dir(controller).unwrap().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_left = |pid: &str| !Path::new("/proc").join(pid).exists();
+            if name.strip_prefix(Group::NAME).is_some_and(is_left) {
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
+        let path = controller.join(format!("{}{}", Group::NAME, std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Group(path)
+    }
+}
+
+impl Drop for Group {
+    /// What is in it has been told to end.
+    fn drop(&mut self) {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while fs::remove_dir(&self.0).is_err() && self.0.exists() && std::time::Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
 /// A harmful limit: the host's own cgroup may write next to nothing. In version 1 of cgroups a sync pays for its own writes.
 #[test]
 fn root_a_harmful_change_is_taken_back() {
@@ -169,12 +199,12 @@ fn root_a_harmful_change_is_taken_back() {
         return;
     }
     let device = Lab::create("loop-device", &["size=128M"]);
-    let hosts = Lab::create("ssh-hosts", &["1"]);
-    hosts.onto("h1", &device);
     let name = device.text("dev").trim_start_matches("/dev/").to_string();
     let number = fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap().trim().to_string();
-    let group = throttles.join(format!("weir-fleet-test-{}", std::process::id()));
-    fs::create_dir(&group).unwrap();
+    let group = Group::make(throttles);
+    let hosts = Lab::create("ssh-hosts", &["1"]);
+    hosts.onto("h1", &device);
+    let group = &group.0;
     fs::write(group.join("cgroup.procs"), hosts.text("h1/pid")).unwrap();
     let results = tempfile::tempdir().unwrap();
     let probe = device.1.join("mnt");
@@ -206,12 +236,6 @@ fn root_a_harmful_change_is_taken_back() {
     let in_force = || fs::read_to_string(group.join("blkio.throttle.write_bps_device")).unwrap();
     let (harmful, after_harm) = (roll(300_000), in_force());
     let (harmless, after_good) = (roll(10_000_000_000), in_force());
-    // Ends the sshd, so that the group is empty, before anything is judged.
-    drop(hosts);
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while fs::remove_dir(&group).is_err() && std::time::Instant::now() < until {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
     harmful.says(1, &["below a bar", "rolled back"]);
     assert_eq!(after_harm, "");
     harmless.says(0, &["1 of 1 hosts done", "kept"]);
