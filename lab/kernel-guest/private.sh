@@ -72,6 +72,33 @@ scenario_check_private() { # a flood in a cgroup of its own: held by memory.high
   until_true 20 umount /mnt
 }
 
+has_quota() { ! grep -q "^max" "$(bulk_group)/cpu.max"; }
+has_no_limits() { grep -q "^max 100000$" "$(bulk_group)/cpu.max" && is_not_held; }
+
+scenario_check_quota() { # a flood over a file that another cgroup has in memory: held by cpu.max, which is led back; arg=FS
+  mounted "${1:-xfs}" /dev/vda
+  echo "+cpu +io +memory" >/sys/fs/cgroup/cgroup.subtree_control
+  mkdir /sys/fs/cgroup/db /sys/fs/cgroup/reader
+  echo $$ >/sys/fs/cgroup/db/cgroup.procs
+  dd if=/dev/zero of=/mnt/test_file.0 bs=1M count=96 2>/dev/null
+  sh -c 'echo 0 >/sys/fs/cgroup/reader/cgroup.procs; dd if=/dev/zero of=/mnt/dump bs=1M count=400 2>/dev/null'
+  sync
+  held_by quota-guard
+  measured quota-idle-t2 2 12
+  flooded
+  run quota-no-limits has_no_limits
+  (until_true 50 has_quota && touch /tmp/had_quota) &
+  holds=$!
+  measured quota-flood-t2 2 60
+  wait $holds
+  run quota-holds test -e /tmp/had_quota
+  kill -KILL $guard
+  run quota-back-kill until_true 30 has_no_limits
+  kill -TERM $flood
+  wait $flood
+  until_true 20 umount /mnt
+}
+
 # A dump by cron, in the cgroup that a service of the system's would have; nobody tells the guard of it.
 cron_begins() {
   mkdir -p /sys/fs/cgroup/system.slice/cron.service /crontabs

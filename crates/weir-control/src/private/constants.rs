@@ -29,6 +29,9 @@ pub(super) const RAISE: f64 = 0.04;
 pub(super) const TOO_MUCH_NS: u64 = 20 * SECOND_NS;
 /// A move is judged by so much of what follows it, and a sync that has been under way for longer loses, whatever others do.
 pub(super) const JUDGED_NS: u64 = SECOND_NS;
+/// The same where pages count for others: nothing bounds what is dirty of them, and the kernel writes it every five seconds
+/// (`vm.dirty_writeback_centisecs`).
+pub(super) const LUMPS_NS: u64 = 6 * SECOND_NS;
 /// Without a byte written for so long a group's work is over, and its limits are what they were.
 pub(super) const IDLE_NS: u64 = 30 * SECOND_NS;
 /// A group that a limit harms, or does not serve, is left alone for so long.

@@ -2,8 +2,8 @@
 
 use super::constants::{
     AIM, BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CHANGE_MOST, CUT_MOST, DRAINED_NS, FIRST_PACE, HURTS,
-    HURTS_MOST, IDLE_NS, JUDGED_NS, LUMP_NS, PACE_LEAST, PACED_NS, PLAIN, PROBE_PACE, RAISE, ROOM_BYTES,
-    SECOND_NS, SPARED_NS, TOO_MUCH_NS,
+    HURTS_MOST, IDLE_NS, JUDGED_NS, LUMP_NS, LUMPS_NS, PACE_LEAST, PACED_NS, PLAIN, PROBE_PACE, RAISE,
+    ROOM_BYTES, SECOND_NS, SPARED_NS, TOO_MUCH_NS,
 };
 use super::harm::Harm;
 use super::rate::Rate;
@@ -74,8 +74,10 @@ pub struct Law {
     /// io.max is not tried until then, and so often it hurt since it served last.
     no_pace_until_ns: u64,
     hurts: u32,
-    /// Their pages count for others: paces are of processor time. What was dirty before is written first, from then on.
+    /// Limits of their writes do not serve: paces are of processor time. What was dirty before is written first, from then on.
     by_quota: bool,
+    /// Their pages count for others.
+    escapes: bool,
     drains_from_ns: Option<u64>,
     /// The state before syncs paused, and before a probe while one is under way.
     before_pause: Option<State>,
@@ -133,14 +135,14 @@ impl Law {
         // What is dirty is written first, and what its writes cost is not known before.
         let pace = pace.map(|pace| if self.drains_from_ns.is_some() { 0 } else { pace });
         // Pages that count for others no memory.high bounds.
-        let budget_bytes = (!self.by_quota).then(|| time_at(rate, time_ns));
+        let budget_bytes = (!self.escapes).then(|| time_at(rate, time_ns));
         Wish { budget_bytes, pace, by_quota: self.by_quota, room_bytes: ROOM_BYTES[self.rooms] }
     }
 
     /// Nothing is the guard's any more, whoever took it.
     pub fn let_go(&mut self) {
         (self.state, self.before_pause, self.before_probe) = (State::Watching, None, None);
-        (self.trial, self.by_quota, self.drains_from_ns) = (None, false, None);
+        (self.trial, self.by_quota, self.escapes, self.drains_from_ns) = (None, false, false, None);
         (self.least_ns, self.is_not_enough, self.rooms) = (None, false, 0);
         (self.enough_ns, self.not_enough) = (None, 0);
         self.harm.forget();
@@ -212,12 +214,15 @@ impl Law {
     /// What ends a limit, or keeps it from being one that counts.
     fn end(&mut self, seen: &Seen<'_>) -> Option<Transition> {
         let is_lost = !matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
-        if seen.can_quota && !self.by_quota && is_lost && self.harm.escapes() {
-            return Some(self.limit_processors(seen));
+        if seen.can_quota && !self.escapes && is_lost && self.harm.escapes() {
+            // Without any limit they lose.
+            (self.escapes, self.kept_bounded) = (true, Some(0.0));
+            self.drains_from_ns = Some(seen.at_ns);
+            return Some(self.limit_processors(seen, self.low_pace()));
         }
         match self.harm.found() {
-            // Processor time that is limited makes nobody wait for memory or I/O.
-            _ if self.by_quota => {}
+            // Nobody waits for memory or I/O where processor time alone is limited.
+            _ if self.escapes => {}
             // A group that may not grow looks for pages to give back all the time.
             Some(Transition::MemoryStalls) if self.rooms + 1 < ROOM_BYTES.len() => {
                 self.rooms += 1;
@@ -277,7 +282,12 @@ impl Law {
         // A loss that is certain and large needs no second. What a cut did of it needs one.
         let is_first = self.trial.is_none() && !self.is_cut;
         let is_plain = is_first && matches!(seen.kept, Kept::Bad(share) if share < PLAIN * seen.keep);
-        if seen.silent_ns >= SILENT_NS / 6 || judged_ns < if is_plain { JUDGED_NS / 2 } else { JUDGED_NS } {
+        let least_ns = match is_plain {
+            _ if self.escapes => LUMPS_NS,
+            true => JUDGED_NS / 2,
+            false => JUDGED_NS,
+        };
+        if seen.silent_ns >= SILENT_NS / 6 || judged_ns < least_ns {
             return None;
         }
         if seen.wants_probe && self.trial.is_none() && self.are_at_work(seen) {
@@ -350,7 +360,8 @@ impl Law {
             return Some(self.pace(seen));
         }
         if is_least {
-            return self.notice_not_enough(seen.at_ns);
+            let pace = self.first_pace();
+            return self.processors_or(seen, pace, |law| law.notice_not_enough(seen.at_ns));
         }
         self.too_much = Some((time_ns as f64, seen.at_ns));
         let next = (time_ns as f64 * factor(share, seen.keep)) as u64;
@@ -359,13 +370,22 @@ impl Law {
         Some(Transition::Cut)
     }
 
-    /// Little at first: what is dirty already is beyond every limit, and what is added to it only keeps syncs waiting for longer.
-    fn limit_processors(&mut self, seen: &Seen<'_>) -> Transition {
-        self.pace(seen);
-        (self.by_quota, self.drains_from_ns, self.before_probe) = (true, Some(seen.at_ns), None);
-        // Without any pace they lose.
-        self.kept_bounded = Some(0.0);
-        self.enter(seen, State::Paced { pace: self.low_pace() });
+    /// Limits of what is written do not serve. The copy may take processor time from syncs; and while it waits for that, no journal
+    /// waits for a write of its that is throttled.
+    fn processors_or(
+        &mut self,
+        seen: &Seen<'_>,
+        pace: u64,
+        otherwise: impl FnOnce(&mut Law) -> Option<Transition>,
+    ) -> Option<Transition> {
+        let is_new = seen.can_quota && !seen.is_direct && !self.by_quota;
+        if is_new { Some(self.limit_processors(seen, pace)) } else { otherwise(self) }
+    }
+
+    fn limit_processors(&mut self, seen: &Seen<'_>, pace: u64) -> Transition {
+        self.begin_to_pace();
+        (self.by_quota, self.before_probe) = (true, None);
+        self.enter(seen, State::Paced { pace });
         Transition::Quota
     }
 
@@ -393,10 +413,15 @@ impl Law {
         ((PROBE_PACE * self.rate.get()) as u64).max(PACE_LEAST)
     }
 
-    fn pace(&mut self, seen: &Seen<'_>) -> Transition {
+    fn begin_to_pace(&mut self) {
         (self.cut_from, self.too_much, self.trial) = (None, None, None);
         (self.good, self.least_ns, self.is_not_enough) = (None, None, false);
-        self.enter(seen, self.first_pace());
+    }
+
+    fn pace(&mut self, seen: &Seen<'_>) -> Transition {
+        self.begin_to_pace();
+        let pace = self.first_pace();
+        self.enter(seen, State::Paced { pace });
         // What it did not take back is under way for a moment.
         self.is_cut = true;
         Transition::Pace
@@ -505,12 +530,15 @@ impl Law {
             (State::Paced { .. }, Some(without)) => {
                 self.no_pace_until_ns = seen.at_ns + (TOO_MUCH_NS << self.hurts.min(HURTS_MOST));
                 (self.hurts, self.good_pace, self.kept_bounded) = (self.hurts + 1, None, Some(without));
-                self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
-                Some(Transition::PaceHurts)
+                self.processors_or(seen, trial.pace, |law| {
+                    law.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
+                    Some(Transition::PaceHurts)
+                })
             }
             _ if share < trial.kept + HURTS => {
                 self.kept_bounded = Some(share);
-                Some(self.find_vain(seen, trial.pace, trial.kept))
+                let find_vain = |law: &mut Law| Some(law.find_vain(seen, trial.pace, trial.kept));
+                self.processors_or(seen, trial.pace, find_vain)
             }
             _ => {
                 self.trial = Some(Trial { without: Some(share), ..trial });
@@ -556,12 +584,14 @@ impl Law {
             next = next.max(far).max(now * (1.0 + RAISE));
         }
         next = next.min(most.unwrap_or(f64::INFINITY));
-        if next >= self.rate.get() && self.kept_bounded.is_none_or(|kept| kept >= seen.keep) {
+        let is_free = next >= self.rate.get() && self.kept_bounded.is_none_or(|kept| kept >= seen.keep);
+        if is_free && !self.by_quota {
             self.too_much = None;
             self.enter(seen, State::Bounded { time_ns: BUDGET_NS });
             return Some(Transition::Unpace);
         }
-        next = next.min(self.rate.get());
+        // Where no bound of dirty pages is kept, a pace that the device does not take is dirty for long.
+        next = next.min(if self.by_quota { FIRST_PACE } else { 1.0 } * self.rate.get());
         if next < now * 1.01 {
             return None;
         }
@@ -583,9 +613,9 @@ impl Law {
         seen.can_pace && (seen.is_direct || seen.at_ns >= self.no_pace_until_ns)
     }
 
-    fn first_pace(&self) -> State {
+    fn first_pace(&self) -> u64 {
         let share = self.good_pace.map_or(FIRST_PACE, |good| BELOW * good).clamp(FIRST_PACE / 2.0, 1.0);
-        State::Paced { pace: ((self.rate.get() * share) as u64).max(PACE_LEAST) }
+        ((self.rate.get() * share) as u64).max(PACE_LEAST)
     }
 
     fn enter(&mut self, seen: &Seen<'_>, state: State) {

@@ -171,7 +171,7 @@ pub enum Transition {
     OtherStall,
     /// It writes pages that count for others: they had them in memory before.
     Escapes,
-    /// The same, and processor time can be limited instead.
+    /// No limit of what it writes serves: its processor time is limited.
     Quota,
     /// What was dirty before processor time was limited is written.
     Drained,
@@ -244,9 +244,7 @@ impl Transition {
             Transition::WorkingSet => "the group needs pages again that it gave back",
             Transition::OtherStall => "the group waits for I/O and writes nothing",
             Transition::Escapes => "the group writes pages that count for others",
-            Transition::Quota => {
-                "the group writes pages that count for others, and only its processor time limits that"
-            }
+            Transition::Quota => "limits of what it writes do not serve: its processor time is limited",
             Transition::Drained => "what it had left dirty is written",
             Transition::NotEnough => {
                 "syncs lose, and no lower limit of cgroups helps: the other limits hold as well"

@@ -17,7 +17,7 @@ pub struct Exempt {
 /// Of a cgroup's bulk bytes an account has written at least one in so many, if it is one of its bulk writers.
 const PART: u64 = 4;
 
-/// Somebody in a cgroup whom no limit of its bulk writers may hold, by name: the protected, the guard itself, and processes of
+/// Somebody in a cgroup whom no limit of its bulk writers may hold, by name and with the reason: the protected, the guard itself, and processes of
 /// other accounts than theirs. Where it has too many groups to look through, or processes are not known, anybody may be.
 pub fn shared_with(host: &Host, group: &IoCgroup, exempt: &Exempt, accounts: &[u32]) -> Option<String> {
     if exempt.are_not_all {
@@ -30,9 +30,13 @@ pub fn shared_with(host: &Host, group: &IoCgroup, exempt: &Exempt, accounts: &[u
     let is_session = session_of(group.path()).is_some_and(|account| accounts.contains(&account));
     let is_known = |account: u32| accounts.contains(&account) || (is_session && account == 0);
     let is_exempt = |pid: &u32| exempt.processes.contains(pid) || *pid == std::process::id();
-    let is_stranger = |pid: &u32| host.account_of(*pid).is_some_and(|account| !is_known(account));
-    let found = inside.iter().find(|pid| is_exempt(pid) || is_stranger(pid))?;
-    Some(host.name_of(*found).unwrap_or(format!("process {found}")))
+    let stranger = |pid: &u32| host.account_of(*pid).filter(|account| !is_known(*account));
+    let found = *inside.iter().find(|pid| is_exempt(pid) || stranger(pid).is_some())?;
+    let name = host.name_of(found).unwrap_or("a process".to_string());
+    Some(match stranger(&found).filter(|_| !is_exempt(&found)) {
+        Some(account) => format!("{name} ({found}), of account {account}"),
+        None => format!("{name} ({found}), which is protected"),
+    })
 }
 
 /// The accounts of a cgroup's bulk writers. One that wrote a few bytes beside them is none; nor is one whose process may be another's

@@ -226,7 +226,7 @@ impl Device {
         let path = held.group.path();
         let is_member = |life: Life| held.members.get(&life).copied().unwrap_or(false);
         let why = if let Some(other) = shared_with(host, &held.group, &exempt(), &held.accounts) {
-            format!("{other} is in the cgroup {path} now")
+            format!("{other}, is in the cgroup {path} now")
         } else if held.throttled.escapes() {
             let why = format!("no throttle of the cgroup {path} holds them");
             self.spare(&why);
@@ -454,6 +454,6 @@ mod tests {
         let mut stage = Stage::throttled();
         stage.sample(5, held);
         stage.set("/sys/fs/cgroup/backup/cgroup.procs", &format!("{DD}\n{DATABASE}"));
-        assert!(why(&stage.sample(1, held)).contains("mariadbd is in the cgroup /backup now"));
+        assert!(why(&stage.sample(1, held)).contains(", which is protected, is in the cgroup /backup now"));
     }
 }

@@ -1,8 +1,8 @@
 //! What can be typed after `weir guard exec`.
 
 const NOTES: &str = "\
-A guard that runs on this machine (weir guard run) then holds the command alone, by memory.high and io.max of its \
-cgroup, and no other writer with it. Where systemd runs, the cgroup is a scope of the system's manager, or of the user's \
+A guard that runs on this machine (weir guard run) then holds the command alone, by memory.high, io.max and cpu.max of \
+its cgroup, and no other writer with it. Where systemd runs, the cgroup is a scope of the system's manager, or of the user's \
 without root; elsewhere it lies beside this process's own cgroup. What cannot be had is said, and the command runs all the \
 same.
 

@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "WHAT")]
     pub may: Vec<May>,
     /// Whose cgroup is left alone: a systemd unit, cgroup:PATH, or all. Others that bulk writers are alone in get
-    /// memory.high and io.max for as long as they flood. Repeatable [default: nobody's]
+    /// memory.high, io.max and cpu.max for as long as they flood. Repeatable [default: nobody's]
     #[arg(long, value_name = "WHO")]
     pub spare: Vec<Protected>,
     /// Where latencies come from [default: auto]

@@ -42,6 +42,8 @@ struct Counts {
 struct Limits {
     high: Option<u64>,
     pace: Option<u64>,
+    /// Processor time in each period, in microseconds.
+    quota: Option<(u64, u64)>,
 }
 
 impl Watch {
@@ -123,6 +125,12 @@ impl Watch {
 /// Why it does not write more.
 fn why(limits: Limits, waits: f64) -> String {
     match limits {
+        Limits { quota: Some((quota, period)), .. } => {
+            let percent = 100.0 * quota as f64 / period.max(1) as f64;
+            format!(
+                "a guard lets it run {percent:.1} % of a processor (cpu.max), so that syncs keep their rate"
+            )
+        }
         Limits { pace: Some(pace), .. } => {
             format!(
                 "a guard lets {} through (io.max), so that syncs keep their rate",
@@ -155,7 +163,10 @@ fn counts(folder: &Path) -> io::Result<Counts> {
 fn limits(folder: &Path) -> Limits {
     let text = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     let pace = text("io.max").lines().filter_map(|line| word(line, "wbps=")).min();
-    Limits { high: text("memory.high").trim().parse().ok(), pace }
+    let cpu_max = text("cpu.max");
+    let quota = cpu_max.trim().split_once(' ');
+    let quota = quota.and_then(|(quota, period)| Some((quota.parse().ok()?, period.parse().ok()?)));
+    Limits { high: text("memory.high").trim().parse().ok(), pace, quota }
 }
 
 /// The number of a word `key=number`.
@@ -175,11 +186,14 @@ mod tests {
             ("io.pressure", "some avg10=0 avg60=0 avg300=0 total=9\nfull avg10=0 avg60=0 avg300=0 total=4"),
             ("io.max", "7:0 rbps=max wbps=30000000 riops=max wiops=max"),
             ("memory.high", "max\n"),
+            ("cpu.max", "max 100000\n"),
         ] {
             fs::write(folder.path().join(file), text).unwrap();
         }
         assert_eq!(counts(folder.path()).unwrap(), Counts { written_bytes: Some(500), io_stall_us: 4 });
-        assert_eq!(limits(folder.path()), Limits { high: None, pace: Some(30_000_000) });
+        assert_eq!(limits(folder.path()), Limits { pace: Some(30_000_000), ..Limits::default() });
+        fs::write(folder.path().join("cpu.max"), "1003 200600\n").unwrap();
+        assert_eq!(limits(folder.path()).quota, Some((1003, 200_600)));
         assert!(counts(Path::new("/gone")).is_err());
     }
 
@@ -202,11 +216,13 @@ mod tests {
 
     #[test]
     fn why_not_more_is_said() {
-        let (paced, bounded) =
-            (Limits { high: Some(1), pace: Some(30_000_000) }, Limits { high: Some(48_000_000), pace: None });
+        let paced = Limits { high: Some(1), pace: Some(30_000_000), ..Limits::default() };
+        let bounded = Limits { high: Some(48_000_000), ..Limits::default() };
+        let slowed = Limits { high: Some(1), quota: Some((1003, 200_600)), ..Limits::default() };
         for (limits, waits, says) in [
             (paced, 1.0, "lets 30.0 MB/s through"),
             (bounded, 1.0, "(memory.high 48 MB)"),
+            (slowed, 1.0, "lets it run 0.5 % of a processor (cpu.max)"),
             (Limits::default(), 0.9, "nothing holds it but the device"),
             (Limits::default(), 0.1, "nothing holds it"),
         ] {

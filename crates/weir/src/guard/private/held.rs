@@ -32,8 +32,9 @@ const IDLE_NS: u64 = 30_000_000_000;
 /// So often it is asked whether one that is held writes to other devices alone.
 const ELSEWHERE_NS: u64 = IDLE_NS / 3;
 
-/// Of what a write costs a second ago counts for four fifths of now.
-const COST_KEPT: f64 = 0.98;
+/// A yield is that of two seconds: with the least quota a process writes once a second. It is forgotten to a half in a quarter of a minute.
+const YIELD_SAMPLES: usize = 20;
+const YIELD_KEPT: f64 = 0.995;
 
 /// So much has to be counted for a cgroup before that says anything.
 const COUNTED_BYTES: u64 = 4 << 20;
@@ -52,7 +53,7 @@ pub struct Held {
     is_blind: bool,
     sight: CgroupSight,
     work: Work,
-    cost: Cost,
+    yields: Yield,
     /// When it was at work last, or was taken.
     wrote_ns: u64,
     /// When it was last seen to write to this device, and what it had written then.
@@ -71,29 +72,31 @@ struct Proof {
     is_given: bool,
 }
 
-/// The processor time in which a cgroup's processes give their bytes to write(2), of the last seconds mostly.
+/// How many bytes a cgroup's processes give to write(2) in a microsecond of processor time. The most of late: what they do besides, and
+/// what other limits cost them, says nothing of what a limit of processor time lets through.
 #[derive(Default)]
-struct Cost {
-    sent_bytes: f64,
-    cpu_us: f64,
+struct Yield {
+    /// Bytes and microseconds, a sample each.
+    samples: VecDeque<(u64, u64)>,
+    bytes_per_us: f64,
     is_counted: bool,
 }
 
-impl Cost {
+impl Yield {
     fn push(&mut self, group: &Group) {
-        self.sent_bytes = COST_KEPT * self.sent_bytes + group.sent_bytes as f64;
-        self.cpu_us = COST_KEPT * self.cpu_us + group.cpu_us.unwrap_or(0) as f64;
         self.is_counted = group.cpu_us.is_some();
+        self.samples.push_back((group.sent_bytes, group.cpu_us.unwrap_or(0)));
+        if self.samples.len() <= YIELD_SAMPLES {
+            return;
+        }
+        self.samples.pop_front();
+        let (bytes, us) = self.samples.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        self.bytes_per_us = (YIELD_KEPT * self.bytes_per_us).max(bytes as f64 / us.max(1) as f64);
     }
 
-    /// What it cost under other limits says little.
-    fn forget(&mut self) {
-        (self.sent_bytes, self.cpu_us) = (self.sent_bytes / 10.0, self.cpu_us / 10.0);
-    }
-
-    /// Microseconds a second in which it gives so many bytes a second.
-    fn quota(&self, pace: u64) -> Option<u64> {
-        (self.cpu_us > 0.0).then(|| (pace as f64 * self.cpu_us / self.sent_bytes.max(1.0)) as u64)
+    /// Microseconds a second in which it gives so many bytes a second; the least there is while that is not known.
+    fn quota(&self, pace: u64) -> u64 {
+        if self.bytes_per_us > 0.0 { (pace as f64 / self.bytes_per_us) as u64 } else { 0 }
     }
 }
 
@@ -131,7 +134,7 @@ impl Held {
 
     /// Whether its processor time can be limited, for a pace of bytes.
     pub fn has_quota(&self) -> bool {
-        matches!(self.actuator, Actuator::Private { quota: Some(_), .. }) && self.cost.is_counted
+        matches!(self.actuator, Actuator::Private { quota: Some(_), .. }) && self.yields.is_counted
     }
 
     /// Whether its writes can be paced.
@@ -291,7 +294,7 @@ impl Groups {
             is_blind: !candidate.has_pressure,
             sight,
             work: Work::default(),
-            cost: Cost::default(),
+            yields: Yield::default(),
             wrote_ns: now_ns,
             here: (now_ns, written),
             proof: Proof::default(),
@@ -307,7 +310,7 @@ impl Groups {
         let Held { group, accounts, .. } = &self.held[at];
         let other = shared_with(rules.host, group, rules.exempt, accounts)?;
         let path = self.let_go(at);
-        let said = format!("{other} is in the cgroup {path} now");
+        let said = format!("{other}, is in the cgroup {path} now");
         self.spared.insert(path, now_ns + AGAIN_NS);
         Some(said)
     }
@@ -338,7 +341,7 @@ impl Groups {
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
             held.proof.push(&group);
             held.work.push(elapsed_ns, &group);
-            held.cost.push(&group);
+            held.yields.push(&group);
             seen.push_front(group);
         }
         let works: Vec<&Work> = self.held.iter().map(|held| &held.work).collect();
@@ -382,9 +385,6 @@ impl Groups {
 
     /// Asks for the limits that a wish comes to.
     pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64, now_ns: u64) {
-        if wish.by_quota && !self.by_quota {
-            self.held.iter_mut().for_each(|held| held.cost.forget());
-        }
         (self.pace, self.by_quota) = (wish.pace, wish.by_quota);
         let is_paced = |held: &&Held| if wish.by_quota { held.has_quota() } else { held.has_pace() };
         let writing = || self.held.iter().filter(|held| held.writes(now_ns));
@@ -395,9 +395,7 @@ impl Groups {
             let high = needed.map(|needed| followed(held.limits.high, needed, None));
             let pace = part.pace.filter(|_| is_paced(&&*held));
             held.limits = match wish.by_quota {
-                true => {
-                    PrivateLimits { high, pace: None, quota: pace.and_then(|pace| held.cost.quota(pace)) }
-                }
+                true => PrivateLimits { high, pace: None, quota: pace.map(|pace| held.yields.quota(pace)) },
                 false => PrivateLimits { high, pace, quota: None },
             };
             held.pair.set(held.limits);

@@ -428,7 +428,7 @@ fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
         (
             |stage| stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}")),
             &["other.service", "cgroup:/back"],
-            "it shares its cgroup with mariadbd",
+            "it shares its cgroup with mariadbd (4000008), which is protected",
         ),
         (
             |stage| stage.set("/sys/fs/cgroup/backup.service/inner/memory.max", "1000000"),
@@ -481,7 +481,10 @@ fn who_is_protected_and_comes_into_a_held_cgroup_ends_it() {
     stage.sample(2);
     stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}"));
     let said = stage.sample(2);
-    assert!(said[0].contains("mariadbd is in the cgroup /backup.service now"), "{said:?}");
+    assert!(
+        said[0].contains("mariadbd (4000008), which is protected, is in the cgroup /backup.service now"),
+        "{said:?}"
+    );
     assert_eq!(stage.done.borrow().stopped, 1);
 }
 
