@@ -402,12 +402,12 @@ mod tests {
             (
                 &[("/sys/fs/cgroup/backup/cgroup.procs", format!("{DD}\n{DATABASE}"))][..],
                 &[(DD, 20 * MB)][..],
-                "dd shares its cgroup /backup with mariadbd: it cannot be throttled alone",
+                "dd shares its cgroup /backup with mariadbd (4000008), which is protected: it cannot be throttled alone",
             ),
             (
                 &[("/sys/fs/cgroup/backup/cgroup.procs", std::process::id().to_string())],
                 &[(DD, 20 * MB)],
-                "dd shares its cgroup /backup with process",
+                "dd shares its cgroup /backup with a process (",
             ),
             (&[], &[(DD, 10 * MB), (CP, 10 * MB)], "dd and cp are not in one cgroup"),
             (&[("/proc/4000007/cgroup", "7:blkio:/".to_string())], &[(DD, 20 * MB)], "is in the root cgroup"),

@@ -54,6 +54,8 @@ pub struct Held {
     sight: CgroupSight,
     work: Work,
     yields: Yield,
+    /// Given to write(2) in the seconds before it was held, until that is counted: it may wait in its next write for as long as the device takes.
+    before_bytes: u64,
     /// When it was at work last, or was taken.
     wrote_ns: u64,
     /// When it was last seen to write to this device, and what it had written then.
@@ -275,6 +277,8 @@ impl Groups {
         let pace = candidate.has_pace.then(|| group.write_limit(number)).flatten();
         let quota = candidate.has_quota.then(|| group.quota()).flatten();
         let actuator = Actuator::Private { high, pace, quota };
+        let before = writers.iter().filter(|writer| is_here(&writer.life())).map(|writer| writer.bytes);
+        let before_bytes = before.sum();
         let pair = take(&actuator).map_err(|error| match error {
             KnobError::Held { knob, pid, .. } if pid == std::process::id() => {
                 format!("this guard already uses {knob}")
@@ -295,6 +299,7 @@ impl Groups {
             sight,
             work: Work::default(),
             yields: Yield::default(),
+            before_bytes,
             wrote_ns: now_ns,
             here: (now_ns, written),
             proof: Proof::default(),
@@ -340,8 +345,9 @@ impl Groups {
             let here = writers.iter().filter(|writer| is_here(&writer.life()));
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
             held.proof.push(&group);
-            held.work.push(elapsed_ns, &group);
             held.yields.push(&group);
+            group.sent_bytes += std::mem::take(&mut held.before_bytes);
+            held.work.push(elapsed_ns, &group);
             seen.push_front(group);
         }
         let works: Vec<&Work> = self.held.iter().map(|held| &held.work).collect();
