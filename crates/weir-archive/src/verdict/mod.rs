@@ -352,7 +352,7 @@ fn runs(
     slots: &[(i64, &Slot)],
     states: &[State],
     wanted: State,
-    is_one: impl Fn(&[(i64, &Slot)]) -> bool,
+    is_one: impl Fn(std::ops::Range<usize>) -> bool,
 ) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..states.len()).filter(|at| states[*at] == wanted) {
@@ -365,7 +365,7 @@ fn runs(
                 && slots[end - 1..=at].windows(2).all(is_recorded)
         };
         match runs.last_mut() {
-            Some(last) if is_near(last.end) && is_one(&slots[last.start..=at]) => last.end = at + 1,
+            Some(last) if is_near(last.end) && is_one(last.start..at + 1) => last.end = at + 1,
             _ => runs.push(at..at + 1),
         }
     }
@@ -388,12 +388,20 @@ fn of_user(
         return Vec::new();
     }
     outlast(inside, &mut states, user, normal);
+    // Syncs and milliseconds before each interval.
+    let mut until = vec![(0, 0)];
+    for (_, slot) in inside {
+        let (n, ms) = until[until.len() - 1];
+        until.push((n + slot.users.get(user).map_or(0, UserSlot::count), ms + slot.span_ms));
+    }
     let mut troubles = Vec::new();
     for wanted in [State::Slow, State::Few] {
         // An interruption with many commits is no part of a time with few.
-        let is_one = |slots: &[(i64, &Slot)]| {
-            wanted == State::Slow || seen(slots, user, normal).per_s < FEW_SHARE * normal.per_s
+        let is_few = |run: std::ops::Range<usize>| {
+            let [(begin_n, begin_ms), (end_n, end_ms)] = [until[run.start], until[run.end]];
+            ((end_n - begin_n) * 1000) as f64 / ((end_ms - begin_ms).max(1) as f64) < FEW_SHARE * normal.per_s
         };
+        let is_one = |run| wanted == State::Slow || is_few(run);
         for run in runs(inside, &states, wanted, is_one) {
             let slots = &inside[run];
             // One interval with few commits says nothing.

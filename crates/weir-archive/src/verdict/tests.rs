@@ -196,7 +196,6 @@ fn commits_that_wait_for_something_else_are_not_storage() {
     assert!(place == "lock" && *share > 0.9, "{trouble:?}");
 }
 
-/// While a table is locked the server alone writes now and then: each sync is slower, and all of them take a thousandth of the time.
 /// A job that commits in bursts: what lies between two bursts is few, the bursts are not.
 #[test]
 fn a_burst_of_commits_is_no_part_of_a_time_with_few() {
@@ -209,6 +208,7 @@ fn a_burst_of_commits_is_no_part_of_a_time_with_few() {
     assert!(few.clone().count() == 2 && few.clone().all(|seen| seen.per_s < 0.3 * seen.normal_per_s));
 }
 
+/// While a table is locked the server alone writes now and then: each sync is slower, and all of them take a thousandth of the time.
 #[test]
 fn few_syncs_that_hardly_take_time_are_not_why_there_are_few() {
     let locked = |each_ms: i64| {
