@@ -86,10 +86,10 @@ scenario_check_quota() { # a flood over a file that another cgroup has in memory
   held_by quota-guard
   measured quota-idle-t2 2 12
   flooded
-  run quota-no-limits has_no_limits
-  (until_true 50 has_quota && touch /tmp/had_quota) &
+  run quota-no-limits until_true 10 has_no_limits
+  (until_true 40 has_quota && touch /tmp/had_quota) &
   holds=$!
-  measured quota-flood-t2 2 60
+  measured quota-flood-t2 2 40
   wait $holds
   run quota-holds test -e /tmp/had_quota
   kill -KILL $guard

@@ -20,7 +20,7 @@ bulk_ends() {
 # disk : seconds, writes, bytes, and the bulk writer's bytes, so far.
 disk() {
   awk -v now="$(cut -d' ' -f1 /proc/uptime)" -v bulk="$(sed -n 's/.* wbytes=\([0-9]*\).*/\1/p' $bulk/io.stat)" \
-    '{print now, $5, $7 * 512, bulk + 0}' /sys/block/${ways_disk:-vda}/stat
+    '{print now, $5, $7 * 512, bulk + 0}' "/sys/block/${ways_disk:-vda}/stat"
 }
 
 # way NAME THREADS [OPTION] : commits of 16 KiB, an fsync each, for some seconds.

@@ -152,8 +152,6 @@ pub struct Groups {
     pub held: Vec<Held>,
     /// What all of them may write, in bytes a second, as asked for last.
     pace: Option<u64>,
-    /// It is that of what they give to write(2).
-    by_quota: bool,
     /// Those whose limits are being restored, by path.
     leaving: Vec<(String, Box<dyn Pair>)>,
     /// Those that are not, until when, by path.
@@ -391,7 +389,7 @@ impl Groups {
 
     /// Asks for the limits that a wish comes to.
     pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64, now_ns: u64) {
-        (self.pace, self.by_quota) = (wish.pace, wish.by_quota);
+        self.pace = wish.pace;
         let is_paced = |held: &&Held| if wish.by_quota { held.has_quota() } else { held.has_pace() };
         let writing = || self.held.iter().filter(|held| held.writes(now_ns));
         let part = wish.part(writing().count(), writing().filter(is_paced).count());
@@ -425,10 +423,6 @@ impl Groups {
 
     /// Whether what they write has been seen to count for them, but for those that have written little.
     pub fn are_counted(&self) -> bool {
-        if self.by_quota {
-            // Whether that counts for them or not.
-            return self.held.iter().all(Held::has_quota);
-        }
         let proofs = || self.held.iter().map(|held| &held.proof);
         proofs().any(|proof| proof.is_given)
             && proofs().all(|proof| proof.is_given || proof.sent_bytes <= COUNTED_BYTES)

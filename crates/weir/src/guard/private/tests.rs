@@ -397,7 +397,8 @@ fn who_writes_pages_of_others_is_held_by_processor_time_where_that_can_be_limite
         assert_eq!(said.contains("(quota)"), is_held, "{said}");
         assert_eq!(said.contains("(escapes)"), !is_held, "{said}");
         assert_eq!((limits.quota.is_some(), limits.pace), (is_held, None), "{limits:?}");
-        assert_eq!(stage.privates.hold(0).covers, is_held);
+        // What is dirty of others' pages the other limits keep little.
+        assert!(!stage.privates.hold(0).covers);
         if is_held {
             assert_eq!((limits.quota, limits.high), (Some(0), None));
             assert!(
