@@ -86,7 +86,6 @@ scenario_check_quota() { # a flood over a file that another cgroup has in memory
   held_by quota-guard
   measured quota-idle-t2 2 12
   flooded
-  run quota-no-limits until_true 10 has_no_limits
   (until_true 40 has_quota && touch /tmp/had_quota) &
   holds=$!
   measured quota-flood-t2 2 40

@@ -32,6 +32,8 @@ pub(super) const JUDGED_NS: u64 = SECOND_NS;
 /// The same where pages count for others: nothing bounds what is dirty of them, and the kernel writes it every five seconds
 /// (`vm.dirty_writeback_centisecs`).
 pub(super) const LUMPS_NS: u64 = 6 * SECOND_NS;
+/// And after so long all of it is written that a pace let through (`vm.dirty_expire_centisecs`, and those five seconds).
+pub(super) const EXPIRED_NS: u64 = 35 * SECOND_NS;
 /// Without a byte written for so long a group's work is over, and its limits are what they were.
 pub(super) const IDLE_NS: u64 = 30 * SECOND_NS;
 /// A group that a limit harms, or does not serve, is left alone for so long.

@@ -1,8 +1,8 @@
 //! The law: from a look to a state, by transitions that have names.
 
 use super::constants::{
-    AIM, BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CHANGE_MOST, CUT_MOST, DRAINED_NS, FIRST_PACE, HURTS,
-    HURTS_MOST, IDLE_NS, JUDGED_NS, LUMP_NS, LUMPS_NS, PACE_LEAST, PACED_NS, PLAIN, PROBE_PACE, RAISE,
+    AIM, BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CHANGE_MOST, CUT_MOST, DRAINED_NS, EXPIRED_NS, FIRST_PACE,
+    HURTS, HURTS_MOST, IDLE_NS, JUDGED_NS, LUMP_NS, LUMPS_NS, PACE_LEAST, PACED_NS, PLAIN, PROBE_PACE, RAISE,
     ROOM_BYTES, SECOND_NS, SPARED_NS, TOO_MUCH_NS,
 };
 use super::harm::Harm;
@@ -477,7 +477,8 @@ impl Law {
         // A loss that the pace makes goes down at least as the pace does. Half of that is more than noise makes of it.
         let cut = 1.0 - pace as f64 / from as f64;
         let helps = |before: f64| share > before + 0.5 * cut * (seen.keep - before);
-        if cut >= CUT_MOST / 2.0 {
+        // Where pages count for others, what syncs lose now was let through half a minute ago.
+        if cut >= CUT_MOST / 2.0 && !self.escapes {
             if !helps(kept_there) {
                 return Some(self.give_up(seen, from, kept_there));
             }
@@ -490,7 +491,12 @@ impl Law {
         let next = (self.lower(seen, pace as f64, share) as u64).max(least);
         if next >= pace {
             self.cut_from = None;
-            return if pace <= PACE_LEAST { self.notice_not_enough(seen.at_ns) } else { None };
+            // Another limit would hold the protected for pages that are not theirs.
+            let is_end = pace <= PACE_LEAST && !self.escapes;
+            let pace = self.first_pace();
+            return is_end
+                .then(|| self.processors_or(seen, pace, |law| law.notice_not_enough(seen.at_ns)))
+                .flatten();
         }
         self.too_much = Some((pace as f64, seen.at_ns));
         self.enter(seen, State::Paced { pace: next });
@@ -562,7 +568,8 @@ impl Law {
     /// In proportion to what is kept beyond the goal; half of the way back at once where a pace proved too much. `is_sure`: they keep it
     /// with room.
     fn raise_pace(&mut self, seen: &Seen<'_>, pace: u64, share: f64, is_sure: bool) -> Option<Transition> {
-        if share < seen.keep {
+        let is_too_soon = self.escapes && seen.at_ns < self.moved_ns + EXPIRED_NS;
+        if share < seen.keep || is_too_soon {
             return None;
         }
         (self.good_pace, self.hurts) = (Some(pace as f64 / self.rate.get().max(1.0)), 0);

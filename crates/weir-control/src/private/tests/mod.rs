@@ -312,7 +312,7 @@ fn who_writes_pages_of_others_is_held_by_its_processor_time() {
     plant.run(12);
     assert!(plant.elsewhere < 5e6, "{} {:?}", plant.elsewhere, plant.said);
     assert!(plant.said.contains(&Transition::Drained) && plant.law.wish().pace > Some(0));
-    plant.run(30);
+    plant.run(150);
     let (kept, _) = plant.last(20);
     let pace = plant.law.wish().pace.unwrap() as f64;
     assert!((0.9..0.97).contains(&kept), "{kept} {:?}", plant.said);

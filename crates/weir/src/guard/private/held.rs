@@ -152,6 +152,8 @@ pub struct Groups {
     pub held: Vec<Held>,
     /// What all of them may write, in bytes a second, as asked for last.
     pace: Option<u64>,
+    /// It is that of what they give to write(2).
+    by_quota: bool,
     /// Those whose limits are being restored, by path.
     leaving: Vec<(String, Box<dyn Pair>)>,
     /// Those that are not, until when, by path.
@@ -263,14 +265,18 @@ impl Groups {
         rules: &Rules<'_>,
         take: &mut TakePair,
     ) -> Result<(), String> {
-        let mut candidate = group.candidate(rules.host);
-        candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
         let is_here = |life: &Life| self.homes.get(life).is_some_and(|home| home.as_ref() == Some(group));
         let accounts = accounts_of(rules.host, writers.iter().filter(|writer| is_here(&writer.life())));
+        let mut candidate = group.candidate(rules.host);
+        candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
         if !candidate.is_root {
             candidate.shared_with = shared_with(rules.host, group, rules.exempt, &accounts);
         }
         may_hold(&candidate).map_err(|why: Refusal| why.to_string())?;
+        if accounts.is_empty() {
+            // They have just ended, and nobody is inside: the next one would be a stranger. It is asked again soon.
+            return Ok(());
+        }
         let high = group.high().ok_or("its cgroup's name cannot be journaled")?;
         let pace = candidate.has_pace.then(|| group.write_limit(number)).flatten();
         let quota = candidate.has_quota.then(|| group.quota()).flatten();
@@ -389,7 +395,7 @@ impl Groups {
 
     /// Asks for the limits that a wish comes to.
     pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64, now_ns: u64) {
-        self.pace = wish.pace;
+        (self.pace, self.by_quota) = (wish.pace, wish.by_quota);
         let is_paced = |held: &&Held| if wish.by_quota { held.has_quota() } else { held.has_pace() };
         let writing = || self.held.iter().filter(|held| held.writes(now_ns));
         let part = wish.part(writing().count(), writing().filter(is_paced).count());
@@ -423,6 +429,10 @@ impl Groups {
 
     /// Whether what they write has been seen to count for them, but for those that have written little.
     pub fn are_counted(&self) -> bool {
+        if self.by_quota {
+            // Whether that counts for them or not.
+            return self.held.iter().all(Held::has_quota);
+        }
         let proofs = || self.held.iter().map(|held| &held.proof);
         proofs().any(|proof| proof.is_given)
             && proofs().all(|proof| proof.is_given || proof.sent_bytes <= COUNTED_BYTES)
