@@ -45,14 +45,16 @@ pub(super) fn marked_pages(bytes: u64, page_bytes: u64) -> u64 {
 /// a tick of the scheduler counts as several.
 const QUOTA_LEAST: u64 = 1000;
 const PERIODS: (u64, u64) = (10_000, 1_000_000);
+/// A thousand processors; far more than that the kernel refuses.
+const QUOTA_MOST: u64 = 1_000_000_000;
 
 /// `QUOTA PERIOD` for so many microseconds a second, in the shortest period that has the least quota: whoever has used it up stands still
 /// until the period ends. The quota is marked.
 pub(super) fn marked_quota(us_per_second: u64) -> String {
     let rounded = |quota: u64| quota.saturating_add((MARKED_PAGES + PAGES - quota % PAGES) % PAGES);
-    let (least, wanted) = (rounded(QUOTA_LEAST), us_per_second.max(1));
+    let (least, wanted) = (rounded(QUOTA_LEAST), us_per_second.clamp(1, QUOTA_MOST));
     let period = (least * 1_000_000 / wanted).clamp(PERIODS.0, PERIODS.1);
-    let quota = rounded((wanted.saturating_mul(period) / 1_000_000).max(QUOTA_LEAST));
+    let quota = rounded((wanted * period / 1_000_000).max(QUOTA_LEAST));
     format!("{quota} {period}")
 }
 

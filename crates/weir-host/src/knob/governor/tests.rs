@@ -529,7 +529,7 @@ fn processor_time_is_limited_in_the_shortest_period_and_restored_as_it_was() {
         ("max 100000", Some(5000), "1003 200600"),
         ("max 100000", Some(20_000), "1003 50150"),
         ("max 50000", Some(300_000), "3051 10000"),
-        ("max 100000", Some(u64::MAX), "9223372036854775787 10000"),
+        ("max 100000", Some(u64::MAX), "10000043 10000"),
         ("max 100000", None, "max 100000"),
         // Somebody's limit.
         ("50000 100000", Some(5000), "50000 100000"),
