@@ -56,6 +56,13 @@ impl Value {
         }
     }
 
+    /// Quota and period, if it is a limit of processor time: `5000 100000`.
+    pub fn quota(&self) -> Option<(u64, u64)> {
+        let Value::Word(word) = self else { return None };
+        let (quota, period) = word.split_once(' ')?;
+        Some((quota.parse().ok()?, period.parse().ok()?))
+    }
+
     /// The number in it, if it is one.
     pub fn number(&self) -> Option<i64> {
         match self {

@@ -492,11 +492,11 @@ impl Law {
         if next >= pace {
             self.cut_from = None;
             // Another limit would hold the protected for pages that are not theirs.
-            let is_end = pace <= PACE_LEAST && !self.escapes;
+            if pace > PACE_LEAST || self.escapes {
+                return None;
+            }
             let pace = self.first_pace();
-            return is_end
-                .then(|| self.processors_or(seen, pace, |law| law.notice_not_enough(seen.at_ns)))
-                .flatten();
+            return self.processors_or(seen, pace, |law| law.notice_not_enough(seen.at_ns));
         }
         self.too_much = Some((pace as f64, seen.at_ns));
         self.enter(seen, State::Paced { pace: next });

@@ -36,9 +36,12 @@ const MARKED_PAGES: u64 = 43;
 
 /// The least limit in whole pages that is no lower, with the mark.
 pub(super) fn marked_pages(bytes: u64, page_bytes: u64) -> u64 {
-    let pages = bytes.div_ceil(page_bytes.max(1));
-    let beyond = (MARKED_PAGES + PAGES - pages % PAGES) % PAGES;
-    pages.saturating_add(beyond).saturating_mul(page_bytes)
+    marked_number(bytes.div_ceil(page_bytes.max(1))).saturating_mul(page_bytes)
+}
+
+/// The least number with the mark that is no less.
+fn marked_number(number: u64) -> u64 {
+    number.saturating_add((MARKED_PAGES + PAGES - number % PAGES) % PAGES)
 }
 
 /// Processor time in microseconds: the least quota that the kernel takes, its least and greatest period here. In a shorter one than that least
@@ -51,10 +54,9 @@ const QUOTA_MOST: u64 = 1_000_000_000;
 /// `QUOTA PERIOD` for so many microseconds a second, in the shortest period that has the least quota: whoever has used it up stands still
 /// until the period ends. The quota is marked.
 pub(super) fn marked_quota(us_per_second: u64) -> String {
-    let rounded = |quota: u64| quota.saturating_add((MARKED_PAGES + PAGES - quota % PAGES) % PAGES);
-    let (least, wanted) = (rounded(QUOTA_LEAST), us_per_second.clamp(1, QUOTA_MOST));
+    let (least, wanted) = (marked_number(QUOTA_LEAST), us_per_second.clamp(1, QUOTA_MOST));
     let period = (least * 1_000_000 / wanted).clamp(PERIODS.0, PERIODS.1);
-    let quota = rounded((wanted * period / 1_000_000).max(QUOTA_LEAST));
+    let quota = marked_number((wanted * period / 1_000_000).max(QUOTA_LEAST));
     format!("{quota} {period}")
 }
 
@@ -99,9 +101,8 @@ impl Band {
         let number = match value {
             Value::Bytes(number) => *number,
             Value::Number(number) => u64::try_from(*number).unwrap_or(u64::MAX),
-            // A quota comes with its period.
-            Value::Word(word) => match word.split_once(' ').and_then(|(quota, _)| quota.parse().ok()) {
-                Some(quota) => quota,
+            Value::Word(_) => match value.quota() {
+                Some((quota, _)) => quota,
                 None => return false,
             },
             Value::Ratio(_) => return false,

@@ -219,11 +219,7 @@ fn node(device: &str) -> String {
 
 /// systemd has a share in hundredths of a percent.
 fn cpu_quota(value: &Value) -> String {
-    let text = value.to_string();
-    let numbers = text.split_once(' ').and_then(|(quota, period)| {
-        Some((quota.parse::<u64>().ok()?, period.parse::<u64>().ok().filter(|period| *period > 0)?))
-    });
-    match numbers {
+    match value.quota() {
         Some((quota, period)) => {
             let share = 100.0 * quota as f64 / period as f64;
             format!("CPUQuota={share:.2}% CPUQuotaPeriodSec={period}us")

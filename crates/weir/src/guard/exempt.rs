@@ -17,8 +17,8 @@ pub struct Exempt {
 /// Of a cgroup's bulk bytes an account has written at least one in so many, if it is one of its bulk writers.
 const PART: u64 = 4;
 
-/// Somebody in a cgroup whom no limit of its bulk writers may hold, by name and with the reason: the protected, the guard itself, and processes of
-/// other accounts than theirs. Where it has too many groups to look through, or processes are not known, anybody may be.
+/// Somebody in a cgroup whom no limit of its bulk writers may hold, by name and with the reason: the protected, the guard itself,
+/// and processes of other accounts than theirs. Where it has too many groups to look through, or processes are not known, anybody may be.
 pub fn shared_with(host: &Host, group: &IoCgroup, exempt: &Exempt, accounts: &[u32]) -> Option<String> {
     if exempt.are_not_all {
         return Some("processes that sync, which are more than can be followed".to_string());
@@ -30,12 +30,12 @@ pub fn shared_with(host: &Host, group: &IoCgroup, exempt: &Exempt, accounts: &[u
     let is_session = session_of(group.path()).is_some_and(|account| accounts.contains(&account));
     let is_known = |account: u32| accounts.contains(&account) || (is_session && account == 0);
     let is_exempt = |pid: &u32| exempt.processes.contains(pid) || *pid == std::process::id();
-    let stranger = |pid: &u32| host.account_of(*pid).filter(|account| !is_known(*account));
-    let found = *inside.iter().find(|pid| is_exempt(pid) || stranger(pid).is_some())?;
-    let name = host.name_of(found).unwrap_or("a process".to_string());
-    Some(match stranger(&found).filter(|_| !is_exempt(&found)) {
-        Some(account) => format!("{name} ({found}), of account {account}"),
-        None => format!("{name} ({found}), which is protected"),
+    inside.iter().find_map(|pid| {
+        let why = match is_exempt(pid) {
+            true => "which is protected".to_string(),
+            false => format!("of account {}", host.account_of(*pid).filter(|account| !is_known(*account))?),
+        };
+        Some(format!("{} ({pid}), {why}", host.name_of(*pid).unwrap_or("a process".to_string())))
     })
 }
 

@@ -283,7 +283,8 @@ impl Governor {
         self.step(now)
     }
 
-    /// Leads a private actuator's limits to these. Lowered far below what a cgroup uses, memory.high makes the one who writes it reclaim memory, which takes long where that is dirty.
+    /// Leads a private actuator's limits to these. Lowered far below what a cgroup uses, memory.high makes the one who writes it
+    /// reclaim memory, which takes long where that is dirty.
     ///
     /// # Errors
     /// As [`Governor::set`].

@@ -42,6 +42,15 @@ fn start(machine: &Machine, actuator: &Actuator) -> Governor {
     Governor::start(&machine.journal, &machine.host, actuator, FLOOR).unwrap()
 }
 
+/// Its entry stays, of a process that is no more.
+fn kill(machine: &Machine, governor: Governor) {
+    let file = machine.journal.folder().join(&machine.journaled()[0]);
+    let mut entry = machine.journal.read(&file).unwrap();
+    (entry.pid_started_ticks, entry.since_ns) = (1, 0);
+    std::mem::forget(governor);
+    machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
+}
+
 fn written(moved: Move) -> u64 {
     match moved {
         Move::Written { bytes } => bytes,
@@ -238,11 +247,7 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
     ] {
         let machine = machine();
         let governor = start(&machine, &Actuator::Dirty);
-        let file = machine.journal.folder().join(&machine.journaled()[0]);
-        let mut entry = machine.journal.read(&file).unwrap();
-        (entry.pid_started_ticks, entry.since_ns) = (1, 0);
-        std::mem::forget(governor);
-        machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
+        kill(&machine, governor);
         machine.set(DIRTY, dirty);
         machine.set(BACKGROUND, background);
         let done = rollback(&machine.host, &machine.journal, Which::Last);
@@ -501,11 +506,7 @@ fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
     machine.set(high, "max");
     // A killed guard's limits are told from others' by their mark.
     let governor = start(&machine, &of_both());
-    let file = machine.journal.folder().join(&machine.journaled()[0]);
-    let mut entry = machine.journal.read(&file).unwrap();
-    (entry.pid_started_ticks, entry.since_ns) = (1, 0);
-    std::mem::forget(governor);
-    machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
+    kill(&machine, governor);
     machine.set(high, "16166912");
     machine.set(IO_MAX, "7:0 wbps=30000000");
     let said = rollback(&machine.host, &machine.journal, Which::Last).said.join("\n");
@@ -554,11 +555,7 @@ fn processor_time_is_limited_in_the_shortest_period_and_restored_as_it_was() {
         machine.set(HIGH, "max");
         machine.set(CPU_MAX, "max 100000");
         let governor = start(&machine, &actuator);
-        let file = machine.journal.folder().join(&machine.journaled()[0]);
-        let mut entry = machine.journal.read(&file).unwrap();
-        (entry.pid_started_ticks, entry.since_ns) = (1, 0);
-        std::mem::forget(governor);
-        machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
+        kill(&machine, governor);
         machine.set(CPU_MAX, left);
         let said = rollback(&machine.host, &machine.journal, Which::Last).said.join("\n");
         assert_eq!(machine.get(CPU_MAX), back, "{said}");

@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
+use weir_knobs::Value;
 
 use super::place::lacks_of;
 
@@ -163,9 +164,7 @@ fn counts(folder: &Path) -> io::Result<Counts> {
 fn limits(folder: &Path) -> Limits {
     let text = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     let pace = text("io.max").lines().filter_map(|line| word(line, "wbps=")).min();
-    let cpu_max = text("cpu.max");
-    let quota = cpu_max.trim().split_once(' ');
-    let quota = quota.and_then(|(quota, period)| Some((quota.parse().ok()?, period.parse().ok()?)));
+    let quota = text("cpu.max").trim().parse().ok().and_then(|value: Value| value.quota());
     Limits { high: text("memory.high").trim().parse().ok(), pace, quota }
 }
 

@@ -139,6 +139,11 @@ impl Held {
         matches!(self.actuator, Actuator::Private { quota: Some(_), .. }) && self.yields.is_counted
     }
 
+    /// Whether the pace of such a wish reaches it.
+    pub fn is_paced(&self, wish: Wish) -> bool {
+        if wish.by_quota { self.has_quota() } else { self.has_pace() }
+    }
+
     /// Whether its writes can be paced.
     pub fn has_pace(&self) -> bool {
         matches!(self.actuator, Actuator::Private { pace: Some(_), .. })
@@ -150,10 +155,8 @@ impl Held {
 pub struct Groups {
     /// Those that are held.
     pub held: Vec<Held>,
-    /// What all of them may write, in bytes a second, as asked for last.
-    pace: Option<u64>,
-    /// It is that of what they give to write(2).
-    by_quota: bool,
+    /// What all of them may have, as asked for last.
+    asked: Wish,
     /// Those whose limits are being restored, by path.
     leaving: Vec<(String, Box<dyn Pair>)>,
     /// Those that are not, until when, by path.
@@ -266,7 +269,8 @@ impl Groups {
         take: &mut TakePair,
     ) -> Result<(), String> {
         let is_here = |life: &Life| self.homes.get(life).is_some_and(|home| home.as_ref() == Some(group));
-        let accounts = accounts_of(rules.host, writers.iter().filter(|writer| is_here(&writer.life())));
+        let here = || writers.iter().filter(|writer| is_here(&writer.life()));
+        let accounts = accounts_of(rules.host, here());
         let mut candidate = group.candidate(rules.host);
         candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
         if !candidate.is_root {
@@ -281,8 +285,7 @@ impl Groups {
         let pace = candidate.has_pace.then(|| group.write_limit(number)).flatten();
         let quota = candidate.has_quota.then(|| group.quota()).flatten();
         let actuator = Actuator::Private { high, pace, quota };
-        let before = writers.iter().filter(|writer| is_here(&writer.life())).map(|writer| writer.bytes);
-        let before_bytes = before.sum();
+        let before_bytes = here().map(|writer| writer.bytes).sum();
         let pair = take(&actuator).map_err(|error| match error {
             KnobError::Held { knob, pid, .. } if pid == std::process::id() => {
                 format!("this guard already uses {knob}")
@@ -355,7 +358,7 @@ impl Groups {
             seen.push_front(group);
         }
         let works: Vec<&Work> = self.held.iter().map(|held| &held.work).collect();
-        let at_work = are_at_work(&works, self.pace);
+        let at_work = are_at_work(&works, self.asked.pace);
         for at in (0..self.held.len()).rev() {
             let held = &mut self.held[at];
             seen[at].is_at_work = at_work[at];
@@ -395,15 +398,14 @@ impl Groups {
 
     /// Asks for the limits that a wish comes to.
     pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64, now_ns: u64) {
-        (self.pace, self.by_quota) = (wish.pace, wish.by_quota);
-        let is_paced = |held: &&Held| if wish.by_quota { held.has_quota() } else { held.has_pace() };
+        self.asked = wish;
         let writing = || self.held.iter().filter(|held| held.writes(now_ns));
-        let part = wish.part(writing().count(), writing().filter(is_paced).count());
+        let part = wish.part(writing().count(), writing().filter(|held| held.is_paced(wish)).count());
         for (held, group) in self.held.iter_mut().zip(seen) {
             let needed =
                 part.budget_bytes.map(|budget| needed(&group.memory, budget, dirty_share) + part.room_bytes);
             let high = needed.map(|needed| followed(held.limits.high, needed, None));
-            let pace = part.pace.filter(|_| is_paced(&&*held));
+            let pace = part.pace.filter(|_| held.is_paced(wish));
             held.limits = match wish.by_quota {
                 true => PrivateLimits { high, pace: None, quota: pace.map(|pace| held.yields.quota(pace)) },
                 false => PrivateLimits { high, pace, quota: None },
@@ -429,7 +431,7 @@ impl Groups {
 
     /// Whether what they write has been seen to count for them, but for those that have written little.
     pub fn are_counted(&self) -> bool {
-        if self.by_quota {
+        if self.asked.by_quota {
             // Whether that counts for them or not.
             return self.held.iter().all(Held::has_quota);
         }

@@ -304,8 +304,7 @@ impl Device {
     /// What they may have together, in words.
     fn standing(&self, shadow: bool) -> String {
         let (held, wish) = (&self.groups.held, self.law.wish());
-        let is_paced = |held: &&Held| if wish.by_quota { held.has_quota() } else { held.has_pace() };
-        let paced = || held.iter().filter(is_paced);
+        let paced = || held.iter().filter(|held| held.is_paced(wish));
         let way = if wish.by_quota { " by processor time" } else { "" };
         let pace = wish.pace.map(|pace| match pace {
             0 => format!("the least{way}"),

@@ -11,12 +11,11 @@ use weir_control::private::{Kept, Need};
 use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::Host;
-use weir_host::knob::{Actuator, KnobError};
+use weir_host::knob::{Actuator, KnobError, PrivateLimits};
 
 use super::pair::{End, Pair, Restored};
 use super::*;
 use crate::guard::testing::{ids, root_or_say, stat};
-use weir_host::knob::PrivateLimits;
 
 const LOOK_NS: u64 = 100_000_000;
 const MB: u64 = 1_000_000;
