@@ -36,6 +36,18 @@ struct Trial {
     without: Option<f64>,
 }
 
+/// What a pace limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Means {
+    #[default]
+    Writes,
+    /// Limits of their writes do not serve.
+    Processors,
+    /// Their pages count for others, so that no limit of memory bounds these. What was dirty before processor time was limited is
+    /// written first, from then on.
+    ProcessorsAlone { drains_from_ns: Option<u64> },
+}
+
 /// The law of one device's bulk writers.
 #[derive(Debug, Clone, Default)]
 pub struct Law {
@@ -74,11 +86,7 @@ pub struct Law {
     /// io.max is not tried until then, and so often it hurt since it served last.
     no_pace_until_ns: u64,
     hurts: u32,
-    /// Limits of their writes do not serve: paces are of processor time. What was dirty before is written first, from then on.
-    by_quota: bool,
-    /// Their pages count for others.
-    escapes: bool,
-    drains_from_ns: Option<u64>,
+    means: Means,
     /// The state before syncs paused, and before a probe while one is under way.
     before_pause: Option<State>,
     before_probe: Option<State>,
@@ -133,16 +141,15 @@ impl Law {
             State::Loose => (self.rate.get(), 2 * PACED_NS, None),
         };
         // What is dirty is written first, and what its writes cost is not known before.
-        let pace = pace.map(|pace| if self.drains_from_ns.is_some() { 0 } else { pace });
-        // Pages that count for others no memory.high bounds.
-        let budget_bytes = (!self.escapes).then(|| time_at(rate, time_ns));
-        Wish { budget_bytes, pace, by_quota: self.by_quota, room_bytes: ROOM_BYTES[self.rooms] }
+        let pace = pace.map(|pace| if self.drains_from_ns().is_some() { 0 } else { pace });
+        let budget_bytes = (!self.escapes()).then(|| time_at(rate, time_ns));
+        Wish { budget_bytes, pace, by_quota: self.by_quota(), room_bytes: ROOM_BYTES[self.rooms] }
     }
 
     /// Nothing is the guard's any more, whoever took it.
     pub fn let_go(&mut self) {
         (self.state, self.before_pause, self.before_probe) = (State::Watching, None, None);
-        (self.trial, self.by_quota, self.escapes, self.drains_from_ns) = (None, false, false, None);
+        (self.trial, self.means) = (None, Means::Writes);
         (self.least_ns, self.is_not_enough, self.rooms) = (None, false, 0);
         (self.enough_ns, self.not_enough) = (None, 0);
         self.harm.forget();
@@ -214,15 +221,15 @@ impl Law {
     /// What ends a limit, or keeps it from being one that counts.
     fn end(&mut self, seen: &Seen<'_>) -> Option<Transition> {
         let is_lost = !matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
-        if seen.can_quota && !self.escapes && is_lost && self.harm.escapes() {
+        if seen.can_quota && !self.escapes() && is_lost && self.harm.escapes() {
             // Without any limit they lose.
-            (self.escapes, self.kept_bounded) = (true, Some(0.0));
-            self.drains_from_ns = Some(seen.at_ns);
-            return Some(self.limit_processors(seen, self.low_pace()));
+            self.kept_bounded = Some(0.0);
+            let means = Means::ProcessorsAlone { drains_from_ns: Some(seen.at_ns) };
+            return Some(self.limit_processors(seen, means, self.low_pace()));
         }
         match self.harm.found() {
             // Nobody waits for memory or I/O where processor time alone is limited.
-            _ if self.escapes => {}
+            _ if self.escapes() => {}
             // A group that may not grow looks for pages to give back all the time.
             Some(Transition::MemoryStalls) if self.rooms + 1 < ROOM_BYTES.len() => {
                 self.rooms += 1;
@@ -260,7 +267,7 @@ impl Law {
                 return Some(Transition::Tighten);
             }
             // What it may write without a pace nobody bounds.
-            _ if pauses && self.by_quota => return None,
+            _ if pauses && self.by_quota() => return None,
             state if pauses => {
                 (self.before_pause, self.enough_ns) = (Some(state), None);
                 self.enter(seen, State::Loose);
@@ -275,7 +282,7 @@ impl Law {
             }
             _ => {}
         }
-        if let Some(since_ns) = self.drains_from_ns {
+        if let Some(since_ns) = self.drains_from_ns() {
             return self.drain(seen, since_ns);
         }
         let judged_ns = seen.at_ns.saturating_sub(self.judged_from_ns);
@@ -283,7 +290,7 @@ impl Law {
         let is_first = self.trial.is_none() && !self.is_cut;
         let is_plain = is_first && matches!(seen.kept, Kept::Bad(share) if share < PLAIN * seen.keep);
         let least_ns = match is_plain {
-            _ if self.escapes => LUMPS_NS,
+            _ if self.escapes() => LUMPS_NS,
             true => JUDGED_NS / 2,
             false => JUDGED_NS,
         };
@@ -378,13 +385,13 @@ impl Law {
         pace: u64,
         otherwise: impl FnOnce(&mut Law) -> Option<Transition>,
     ) -> Option<Transition> {
-        let is_new = seen.can_quota && !seen.is_direct && !self.by_quota;
-        if is_new { Some(self.limit_processors(seen, pace)) } else { otherwise(self) }
+        let is_new = seen.can_quota && !seen.is_direct && !self.by_quota();
+        if is_new { Some(self.limit_processors(seen, Means::Processors, pace)) } else { otherwise(self) }
     }
 
-    fn limit_processors(&mut self, seen: &Seen<'_>, pace: u64) -> Transition {
+    fn limit_processors(&mut self, seen: &Seen<'_>, means: Means, pace: u64) -> Transition {
         self.begin_to_pace();
-        (self.by_quota, self.before_probe) = (true, None);
+        (self.means, self.before_probe) = (means, None);
         self.enter(seen, State::Paced { pace });
         Transition::Quota
     }
@@ -394,7 +401,7 @@ impl Law {
         let is_kept = matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
         let is_slow = 2.0 * self.rate.last_second() < self.rate.get() && seen.at_ns >= since_ns + JUDGED_NS;
         if is_kept || is_slow || seen.at_ns >= since_ns + IDLE_NS {
-            self.drains_from_ns = None;
+            self.means = Means::ProcessorsAlone { drains_from_ns: None };
             self.enter(seen, self.state);
             return Some(Transition::Drained);
         }
@@ -406,7 +413,22 @@ impl Law {
 
     /// Whether a pace is in force for all that write.
     fn reaches_all(&self, seen: &Seen<'_>) -> bool {
-        if self.by_quota { seen.can_quota } else { seen.can_pace }
+        if self.by_quota() { seen.can_quota } else { seen.can_pace }
+    }
+
+    fn by_quota(&self) -> bool {
+        self.means != Means::Writes
+    }
+
+    fn escapes(&self) -> bool {
+        matches!(self.means, Means::ProcessorsAlone { .. })
+    }
+
+    fn drains_from_ns(&self) -> Option<u64> {
+        match self.means {
+            Means::ProcessorsAlone { drains_from_ns } => drains_from_ns,
+            _ => None,
+        }
     }
 
     fn low_pace(&self) -> u64 {
@@ -478,7 +500,7 @@ impl Law {
         let cut = 1.0 - pace as f64 / from as f64;
         let helps = |before: f64| share > before + 0.5 * cut * (seen.keep - before);
         // Where pages count for others, what syncs lose now was let through half a minute ago.
-        if cut >= CUT_MOST / 2.0 && !self.escapes {
+        if cut >= CUT_MOST / 2.0 && !self.escapes() {
             if !helps(kept_there) {
                 return Some(self.give_up(seen, from, kept_there));
             }
@@ -492,7 +514,7 @@ impl Law {
         if next >= pace {
             self.cut_from = None;
             // Another limit would hold the protected for pages that are not theirs.
-            if pace > PACE_LEAST || self.escapes {
+            if pace > PACE_LEAST || self.escapes() {
                 return None;
             }
             let pace = self.first_pace();
@@ -520,7 +542,7 @@ impl Law {
     /// passed. Who writes past the page cache has no pages that a sync could wait for.
     fn give_up(&mut self, seen: &Seen<'_>, pace: u64, kept: f64) -> Transition {
         (self.cut_from, self.too_much) = (None, None);
-        if seen.is_direct || self.by_quota {
+        if seen.is_direct || self.by_quota() {
             return self.find_vain(seen, pace, kept);
         }
         self.trial = Some(Trial { pace, kept, without: None });
@@ -568,7 +590,7 @@ impl Law {
     /// In proportion to what is kept beyond the goal; half of the way back at once where a pace proved too much. `is_sure`: they keep it
     /// with room.
     fn raise_pace(&mut self, seen: &Seen<'_>, pace: u64, share: f64, is_sure: bool) -> Option<Transition> {
-        let is_too_soon = self.escapes && seen.at_ns < self.moved_ns + EXPIRED_NS;
+        let is_too_soon = self.escapes() && seen.at_ns < self.moved_ns + EXPIRED_NS;
         if share < seen.keep || is_too_soon {
             return None;
         }
@@ -592,13 +614,13 @@ impl Law {
         }
         next = next.min(most.unwrap_or(f64::INFINITY));
         let is_free = next >= self.rate.get() && self.kept_bounded.is_none_or(|kept| kept >= seen.keep);
-        if is_free && !self.by_quota {
+        if is_free && !self.by_quota() {
             self.too_much = None;
             self.enter(seen, State::Bounded { time_ns: BUDGET_NS });
             return Some(Transition::Unpace);
         }
         // Where no bound of dirty pages is kept, a pace that the device does not take is dirty for long.
-        next = next.min(if self.by_quota { FIRST_PACE } else { 1.0 } * self.rate.get());
+        next = next.min(if self.by_quota() { FIRST_PACE } else { 1.0 } * self.rate.get());
         if next < now * 1.01 {
             return None;
         }
