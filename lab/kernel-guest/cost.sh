@@ -1,4 +1,4 @@
-# What the recorder costs where the processors are the limit. Run inside the guest, with clock=virtual: the rate of reads then tells the
+# What the recorder and the guard cost where the processors are the limit. Run inside the guest, with clock=virtual: the rate of reads then tells the
 # instructions of each, whatever the host does.
 # shellcheck shell=sh
 
@@ -35,5 +35,38 @@ scenario_recorder_cost() { # reads on a device that costs nothing, with the reco
     wait $recorder
   done
   cat /out/recorder.said /out/cost.tsv
+  umount /mnt
+}
+
+# memory PROCESS : its resident memory, and what of that is its alone or its share of what others have as well, in kB.
+memory() { awk '$1 == "Rss:" || $1 == "Pss:" {printf "%s %s kB  ", $1, $2} END {print ""}' "/proc/$1/smaps_rollup"; }
+
+# guard_takes NAME SECONDS : the processor time of the guard and of its guardian meanwhile, and their memory.
+guard_takes() {
+  before=$(ticks "$guard") spare=$(cat "/proc/$guard"/task/*/children | tr -d " ")
+  sleep "$2"
+  {
+    printf '%s\tprocessor\t%s\n' "$1" "$(echo "$before $(ticks "$guard") $2" | awk '{print $2 - $1, "ticks of", 100 * $3}')"
+    printf '%s\tguard\t%s\n%s\tguardian\t%s\n' "$1" "$(memory "$guard")" "$1" "$(memory "$spare")"
+  } >>/out/cost.tsv
+}
+
+scenario_guard_cost() { # what the guard takes while nothing happens, and beside 5,000 syncs a second, where it may hold a cgroup
+  modprobe null_blk nr_devices=1 memory_backed=1 gb=1 irqmode=0 queue_mode=2
+  mounted xfs /dev/nullb0
+  echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
+  weir guard run /mnt --no-history 2>/out/guard.said >/out/guard.out &
+  guard=$!
+  until_true 30 weir guard status
+  sleep 10
+  guard_takes idle 60
+  (cd /mnt && weir bench --dir . --rw randwrite --block 16k --size 64M --direct=false --sync-every 1 --rate 5000 --threads 2 --duration 40s) >/out/commits.out 2>&1 &
+  load=$!
+  sleep 8
+  guard_takes commits 30
+  wait $load
+  kill -TERM $guard
+  wait $guard
+  cat /out/commits.out /out/cost.tsv
   umount /mnt
 }
