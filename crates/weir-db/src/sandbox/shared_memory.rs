@@ -90,6 +90,11 @@ mod tests {
         assert!(are_in_use(&own));
         // SAFETY: it was attached there.
         unsafe { libc::shmdt(memory) };
+        // A process that another test is starting has it until its exec.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while are_in_use(&own) && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
         assert!(!are_in_use(&own), "nobody is attached any more");
         let is_there = || all().iter().any(|segment| segment.id == id);
         let [another, later] =

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -219,8 +219,13 @@ fn a_server_that_hangs_is_ended_when_weir_is_killed() {
 /// Starts a server, and kills its weir and the minder: it runs on.
 fn orphaned(yard: &Yard, arguments: &[&str]) -> u32 {
     let (mut running, pid) = yard.start(arguments);
-    let listens = |run: &fs::DirEntry| fs::read_dir(run.path().join("s")).unwrap().next().is_some();
-    wait_until("it listens", || fs::read_dir(yard.run_folder()).unwrap().flatten().all(|run| listens(&run)));
+    // Its account has the folder of the socket until it answers; before that it ends where the folder is removed.
+    let listens = |run: &fs::DirEntry| {
+        let sockets = run.path().join("s");
+        let is_sealed = fs::metadata(&sockets).unwrap().uid() == fs::metadata(run.path()).unwrap().uid();
+        is_sealed && fs::read_dir(sockets).unwrap().next().is_some()
+    };
+    wait_until("it answers", || fs::read_dir(yard.run_folder()).unwrap().flatten().all(|run| listens(&run)));
     let is_minder =
         |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default() == "weir-minder\n";
     let minders: Vec<u32> = running.children().into_iter().filter(is_minder).collect();

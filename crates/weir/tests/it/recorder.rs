@@ -336,6 +336,7 @@ fn root_what_a_full_disk_refused_is_told_when_it_has_space() {
     let starts = || bench.rows("events").iter().filter(|row| row[1] == "start").count();
     let starts_before = starts();
     let mut next = bench.started(&[], before);
+    next.says("records to ");
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(bench.intervals(), before);
     fs::remove_file(fill).unwrap();

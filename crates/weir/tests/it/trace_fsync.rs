@@ -157,7 +157,9 @@ fn root_alone_an_idle_device_s_syncs_wait_for_itself() {
     let _turn = TURN.lock();
     let weir = Weir::alone();
     for (fs, size) in [("ext4", "64M"), ("xfs", "320M"), ("btrfs", "256M")] {
-        let device = LoopDevice::create(&[&format!("fs={fs}"), &format!("size={size}"), "write_iops=300"]);
+        // In memory: what else uses the disk of its file would be named, and rightly.
+        let (fs_option, size) = (format!("fs={fs}"), format!("size={size}"));
+        let device = LoopDevice::create(&[&fs_option, &size, "write_iops=300", "dir=/dev/shm"]);
         // conv=fsync: one fsync at the end; oflag=dsync: each write is durable when it returns. The throttle lets some pass
         // at once and then makes a few wait long: of so many, those that are seen late are not the rule.
         for (flags, call, n) in [

@@ -67,6 +67,8 @@ pub fn without_terminal() -> Command {
 /// A command under way.
 pub struct Running {
     child: Child,
+    /// What was read of its stderr already.
+    said: String,
 }
 
 impl Weir {
@@ -119,7 +121,7 @@ impl Weir {
 
     /// The same with a command that is ready.
     pub fn started(mut command: Command, is_there: impl Fn(&Activity) -> bool) -> Running {
-        let mut running = Running { child: command.spawn().unwrap() };
+        let mut running = Running { child: command.spawn().unwrap(), said: String::new() };
         let patience = Instant::now() + Duration::from_secs(60);
         while !activity(running.child.id()).is_some_and(|a| is_there(&a)) {
             let alive = running.child.try_wait().unwrap().is_none();
@@ -198,9 +200,19 @@ impl Running {
         drop(self.child.stdout.take());
     }
 
+    /// Waits until its stderr says this.
+    pub fn says(&mut self, words: &str) {
+        let mut some = [0; 4096];
+        while !self.said.contains(words) {
+            let length = self.child.stderr.as_mut().unwrap().read(&mut some).unwrap();
+            assert!(length > 0, "it never said {words}: {:?}", self.finish());
+            self.said.push_str(&String::from_utf8_lossy(&some[..length]));
+        }
+    }
+
     /// Waits for the end.
     pub fn finish(&mut self) -> Ended {
-        let mut stderr = String::new();
+        let mut stderr = std::mem::take(&mut self.said);
         let mut stdout = String::new();
         if let Some(mut pipe) = self.child.stdout.take() {
             pipe.read_to_string(&mut stdout).unwrap();
