@@ -36,9 +36,9 @@ pub struct Identity {
     /// The folder itself is weir's.
     #[serde(default)]
     pub made_dir: bool,
-    /// So is the folder above, which holds folders of sandboxes alone.
+    /// Device and inode of the folder above where that is weir's, too, and holds folders of sandboxes alone.
     #[serde(default)]
-    pub made_above: bool,
+    pub above_id: Option<(u64, u64)>,
     /// Numbers that own data: several while they are handed over from one to the next.
     #[serde(default)]
     pub accounts: Vec<u32>,

@@ -58,11 +58,17 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Makes the folder, or opens one that is there, which nobody but root and this user may write to.
-    pub fn make_or_open(path: &Path) -> Result<Layout, SandboxError> {
+    /// Makes the folder, or opens one that is there, which nobody but root and this user may write to. `above_id`: the only folder
+    /// in which it may lie.
+    pub fn make_or_open(path: &Path, above_id: Option<(u64, u64)>) -> Result<Layout, SandboxError> {
         let io = |action| SandboxError::io(action, path);
         let (Some(name), Some(above)) = (path.file_name(), path.parent()) else { return Layout::open(path) };
         let parent = Dir::open(above).map_err(io("create"))?;
+        if above_id.is_some_and(|made| !id_of(&parent).is_ok_and(|found| found == made)) {
+            return Err(io("create")(io::Error::other(
+                "somebody has replaced the folder that was made for it",
+            )));
+        }
         real_path(&parent).and_then(|_| fits_a_line(Path::new(name))).map_err(io("use"))?;
         match parent.make_dir(name, 0o755) {
             Ok(dir) => Layout::of(dir, true).map_err(io("find")),
@@ -234,20 +240,21 @@ impl Layout {
                 .map_err(SandboxError::io("remove", &self.path.join(name)))
         });
         removed.into_iter().collect::<Result<(), _>>()?;
-        self.forget(identity.made_dir, identity.made_above)
+        self.forget(identity.made_dir, identity.above_id)
             .map_err(SandboxError::io("remove", &self.path))
             .map(|()| true)
     }
 
-    /// Removes what weir itself wrote into the folder, and the folder where it was made for a sandbox; then the one above where that
-    /// was made for it, too.
-    pub fn forget(&self, made: bool, made_above: bool) -> io::Result<()> {
+    /// Removes what weir itself wrote into the folder, and the folder where it was made for a sandbox; then the one above that was
+    /// made for it, too, and no other that is there now.
+    pub fn forget(&self, made: bool, above_id: Option<(u64, u64)>) -> io::Result<()> {
         absent_is_done(self.dir.remove_file(IDENTITY))?;
         for name in self.dir.names()?.flatten().filter(|name| is_no_content(name)) {
             absent_is_done(self.dir.remove_file(name))?;
         }
         let path = fs::read_link(descriptor(&self.dir))?;
-        let above = path.parent().filter(|_| made_above).and_then(|above| Dir::open(above).ok());
+        let above = path.parent().and_then(|above| Dir::open(above).ok());
+        let above = above.filter(|above| above_id.is_some() && id_of(above).ok() == above_id);
         if made {
             remove_empty(&self.dir)?;
         }
@@ -462,7 +469,7 @@ mod tests {
             initialised: true,
             keep: false,
             made_dir: true,
-            made_above: false,
+            above_id: None,
             accounts: accounts.to_vec(),
             server: None,
         }
@@ -475,7 +482,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at("here")).unwrap();
         fs::create_dir_all(at("victim/one/data")).unwrap();
-        let layout = Layout::make_or_open(&at("here/one")).unwrap();
+        let layout = Layout::make_or_open(&at("here/one"), None).unwrap();
         layout.take().unwrap();
         layout.write_identity(&identity(&[])).unwrap();
         fs::create_dir(at("here/one/data")).unwrap();
@@ -491,8 +498,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let above = folder.path().join("new");
             fs::create_dir(&above).unwrap();
-            let layout = Layout::make_or_open(&above.join("server")).unwrap();
-            let identity = Identity { made_above, ..identity(&[]) };
+            let above_id = made_above.then(|| id_of(&Dir::open(&above).unwrap()).unwrap());
+            let layout = Layout::make_or_open(&above.join("server"), above_id).unwrap();
+            let identity = Identity { above_id, ..identity(&[]) };
             layout.write_identity(&identity).unwrap();
             if used {
                 fs::write(above.join("mine"), "").unwrap();
@@ -500,6 +508,30 @@ mod tests {
             assert!(layout.finish(&identity).unwrap());
             assert_eq!([above.exists(), above.join("server").exists()], [used || !made_above, false]);
         }
+    }
+
+    /// The owner of the folder in which it was made puts a link to an empty folder in its place, before and after.
+    #[test]
+    fn a_folder_in_the_place_of_the_made_one_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        ["new", "victim"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+        let above_id = Some(id_of(&Dir::open(&at("new")).unwrap()).unwrap());
+        let exchange = || {
+            fs::rename(at("new"), at("moved")).unwrap();
+            symlink(at("victim"), at("new")).unwrap();
+        };
+        exchange();
+        let refused = Layout::make_or_open(&at("new/server"), above_id).unwrap_err().to_string();
+        assert!(refused.contains("replaced"), "{refused}");
+        assert_eq!(fs::read_dir(at("victim")).unwrap().count(), 0);
+        fs::remove_file(at("new")).unwrap();
+        fs::rename(at("moved"), at("new")).unwrap();
+
+        let layout = Layout::make_or_open(&at("new/server"), above_id).unwrap();
+        fs::rename(at("new/server"), at("victim/server")).unwrap();
+        assert!(layout.finish(&Identity { above_id, ..identity(&[]) }).unwrap());
+        assert!(at("victim").is_dir() && !at("victim/server").exists());
     }
 
     #[test]
@@ -515,7 +547,7 @@ mod tests {
         let (_lock, found) = layout.take().unwrap();
         assert_eq!(found, None);
         assert!(matches!(layout.take(), Err(SandboxError::InUse(_))));
-        layout.forget(false, false).unwrap();
+        layout.forget(false, None).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

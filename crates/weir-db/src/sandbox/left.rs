@@ -90,7 +90,7 @@ pub(super) fn end_here(run: &Path, dir: &Path) -> Result<Fate, SandboxError> {
 /// The caller has taken the folder. What it says of itself goes last: where that is gone, nothing is left but the folder.
 fn settle(layout: &Layout, found: Option<Identity>, copy: Option<&Identity>) -> Result<Fate, SandboxError> {
     let Some(identity) = found else {
-        let (made, above) = copy.map_or((false, false), |copy| (copy.made_dir, copy.made_above));
+        let (made, above) = copy.map_or((false, None), |copy| (copy.made_dir, copy.above_id));
         return layout
             .forget(made, above)
             .map_err(SandboxError::io("remove", layout.path()))
@@ -141,7 +141,7 @@ mod tests {
         for (keep, fate) in [(false, Fate::Removed), (true, Fate::Kept)] {
             let here = tempfile::tempdir().unwrap();
             let (dir, run) = (here.path().join("d"), here.path().join("run/1-00000000"));
-            let layout = Layout::make_or_open(&dir).unwrap();
+            let layout = Layout::make_or_open(&dir, None).unwrap();
             let identity = Identity {
                 schema: SCHEMA.to_string(),
                 flavour: crate::sandbox::Flavour::Postgres,
@@ -149,7 +149,7 @@ mod tests {
                 initialised: true,
                 keep,
                 made_dir: true,
-                made_above: false,
+                above_id: None,
                 accounts: Vec::new(),
                 server: None,
             };

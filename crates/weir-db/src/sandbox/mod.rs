@@ -111,12 +111,12 @@ impl Sandbox {
     fn claim(spec: &SandboxSpec) -> Result<Sandbox, SandboxError> {
         let quarters = Quarters::find(spec.flavour, spec.root.as_deref())?;
         let binaries = Binaries::find_in(&quarters, spec.flavour, spec.binary.as_deref())?;
-        let layout = Layout::make_or_open(&spec.dir)?;
+        let layout = Layout::make_or_open(&spec.dir, spec.above_id)?;
         // Until the minder's start only this process can remove what it made.
         let (lock, kept) = admit(&layout, spec, &quarters).inspect_err(|_| layout.unmake())?;
         let run = RunFolder::create(quarters.account).inspect_err(|_| {
             if kept.is_none() {
-                let _ = layout.forget(layout.is_made(), false);
+                let _ = layout.forget(layout.is_made(), None);
             }
         })?;
         let identity = kept.unwrap_or_else(|| Identity {
@@ -126,7 +126,7 @@ impl Sandbox {
             initialised: false,
             keep: spec.keep,
             made_dir: layout.is_made(),
-            made_above: spec.made_above && layout.is_made(),
+            above_id: spec.above_id.filter(|_| layout.is_made()),
             accounts: vec![quarters.account.ids().0],
             server: None,
         });
@@ -352,7 +352,7 @@ impl Sandbox {
             return Err(SandboxError::Runs(self.spec.dir.clone()));
         }
         let spec =
-            SandboxSpec { dir: dir.to_path_buf(), made_above: false, take_up: false, ..self.spec.clone() };
+            SandboxSpec { dir: dir.to_path_buf(), above_id: None, take_up: false, ..self.spec.clone() };
         let mut copy = Sandbox::claim(&spec)?;
         copy.layout.make_folders(copy.quarters.account)?;
         copy.layout.copy_data(&self.layout, copy.quarters.account, stopped)?;

@@ -84,8 +84,8 @@ pub struct SandboxSpec {
     pub flavour: Flavour,
     /// The folder its data lie in: one that does not exist, is empty, or has kept data.
     pub dir: PathBuf,
-    /// Whether the folder above was made for it, and goes with it where nothing else is in it.
-    pub made_above: bool,
+    /// Device and inode of the folder above where that was made for it: it goes with it where nothing else is in it.
+    pub above_id: Option<(u64, u64)>,
     /// Whether to take up data that an earlier sandbox kept. They stay then, whatever `keep` says.
     pub take_up: bool,
     /// Variables that differ from what the server ships with.
@@ -107,7 +107,7 @@ impl SandboxSpec {
         SandboxSpec {
             flavour,
             dir: dir.into(),
-            made_above: false,
+            above_id: None,
             take_up: false,
             variables: Variables::new(),
             memory: Bytes(128 << 20),

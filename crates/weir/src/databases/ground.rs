@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use weir_core::stop::Stop;
@@ -38,6 +39,9 @@ pub struct Ground {
 pub struct MadeFolder {
     above: Dir,
     name: OsString,
+    /// As long as it is open, no other folder has its inode.
+    _made: Dir,
+    id: (u64, u64),
 }
 
 impl MadeFolder {
@@ -46,13 +50,21 @@ impl MadeFolder {
         let (false, Some(name)) = (path.exists(), path.file_name()) else { return Ok(None) };
         let make = || {
             let above = Dir::open(path.parent().unwrap_or(Path::new("")))?;
-            above.make_dir(name, 0o755)?;
-            Ok(MadeFolder { above, name: name.to_os_string() })
+            let made = above.make_dir(name, 0o755)?;
+            let id = made.metadata().map(|found| (found.dev(), found.ino()))?;
+            Ok(MadeFolder { above, name: name.to_os_string(), _made: made, id })
         };
         make().map(Some).map_err(|error: io::Error| {
             let what = format!("cannot make {}: {error}", path.display());
             Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into()
         })
+    }
+}
+
+impl MadeFolder {
+    /// Its device and inode: who may rename in the folder above may put another in its place.
+    pub fn id(&self) -> (u64, u64) {
+        self.id
     }
 }
 

@@ -40,7 +40,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let made = MadeFolder::at(&dir)?;
     let name = name_of(flavour)?;
     let mut sandbox = sandbox_spec(&common.sandbox, flavour, &dir.join(&name))?;
-    sandbox.made_above = made.is_some();
+    sandbox.above_id = made.as_ref().map(MadeFolder::id);
     let mut disk = filled(&sandbox, &spec, &stop)?;
     disk.stop().map_err(failed)?;
     say!("weir: copies its data to {}", args.ram.display());

@@ -35,7 +35,7 @@ pub fn ground(args: &ExperimentArgs, script: Script, stop: &Stop) -> anyhow::Res
             let dir = folder_of(&args.sandbox);
             let made = MadeFolder::at(&dir)?;
             let mut sandbox = sandbox_spec(&args.sandbox, flavour, &dir.join(name_of(flavour)?))?;
-            sandbox.made_above = made.is_some();
+            sandbox.above_id = made.as_ref().map(MadeFolder::id);
             Ok(Ground { made, ..Ground::made(&sandbox, &spec, dir, stop)? })
         }
         None => {

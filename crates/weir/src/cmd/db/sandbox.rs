@@ -44,7 +44,7 @@ fn serve(flavour: Flavour, args: &ServerArgs) -> anyhow::Result<Outcome> {
     let spec = SandboxSpec {
         flavour,
         dir: args.folder.clone().or_else(|| args.dir.clone()).unwrap_or_default(),
-        made_above: false,
+        above_id: None,
         take_up: true,
         variables: args.set.iter().cloned().collect(),
         memory: args.memory,
