@@ -95,7 +95,7 @@ pub(super) fn of_slow(slots: &[(i64, &Slot)], user: &User, normals: &Normals, no
         return slow_device(slots, device, usual, Some(share(excess.on_storage())));
     }
     if excess.others >= excess.device.max(excess.throttled) {
-        return flood(slots, user, whole, share(excess.others)).unwrap_or(Cause::Unclear);
+        return flood(slots, user, share(excess.others)).unwrap_or(Cause::Unclear);
     }
     if excess.throttled > excess.device {
         return Cause::Throttled { share: share(excess.throttled) };
@@ -118,9 +118,11 @@ fn slowest<'a>(
     slow.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, device, usual)| (device, usual))
 }
 
-fn flood(slots: &[(i64, &Slot)], user: &User, whole_ns: f64, all_others: f64) -> Option<Cause> {
+fn flood(slots: &[(i64, &Slot)], user: &User, all_others: f64) -> Option<Cause> {
+    let mut all_ns = 0;
     let mut culprits: BTreeMap<(User, String), i64> = BTreeMap::new();
     for syncs in slots.iter().filter_map(|(_, slot)| slot.users.get(user)) {
+        all_ns += syncs.waits.values().sum::<i64>();
         for (who, (ns, _)) in &syncs.behind {
             *culprits.entry(who.clone()).or_default() += ns;
         }
@@ -132,7 +134,7 @@ fn flood(slots: &[(i64, &Slot)], user: &User, whole_ns: f64, all_others: f64) ->
     let moved = |slot: &Slot| slot.processes.get(&culprit).map_or(0, |(read, written)| read + written);
     let bytes: i64 = slots.iter().map(|(_, slot)| moved(slot)).sum();
     let bytes_per_s = (bytes as f64 / seconds(slots)) as i64;
-    let share = (ns as f64 / whole_ns).min(1.0);
+    let share = (ns as f64 / all_ns.max(1) as f64).min(1.0);
     Some(Cause::Flood { culprit, way, share, all_others, bytes_per_s })
 }
 
