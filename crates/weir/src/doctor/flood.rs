@@ -281,8 +281,14 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         let base = self.device_rate().map_or(15_000_000, limit_for);
         let mut limits: Vec<u64> = self.plan.limits.iter().map(|part| rounded(base as f64 * part)).collect();
         limits.dedup();
-        let alike = self.plan.limits.len() - limits.len();
-        self.exam.progress.drop_steps(alike * self.plan.steps_of_limit());
+        // One that is no lower would let the flood take more memory than it may now.
+        let in_force = self.exam.notes.flood.dirty_limit;
+        limits.retain(|bytes| in_force == Bytes(0) || Bytes(*bytes) < in_force);
+        if limits.is_empty() {
+            return self.no_rescue(&format!("{in_force} is in force, and no more would be tried"));
+        }
+        let dropped = self.plan.limits.len() - limits.len();
+        self.exam.progress.drop_steps(dropped * self.plan.steps_of_limit());
         self.fit_rescue(limits.len() as u64);
         for bytes in limits {
             if self.exam.stopped() {
