@@ -62,12 +62,18 @@ impl CgroupWrites {
     fn to(&self, device: DeviceNumber) -> u64 {
         self.0.get(&device).copied().unwrap_or(0)
     }
+
+    /// Bytes to all but this device. What passes through several of them is counted by each.
+    fn but_to(&self, device: DeviceNumber) -> u64 {
+        self.0.values().sum::<u64>() - self.to(device)
+    }
 }
 
 /// What a cgroup's files count since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     written_bytes: Option<u64>,
+    elsewhere_bytes: u64,
     read_bytes: u64,
     memory_stall_us: u64,
     io_stall_us: u64,
@@ -199,6 +205,7 @@ impl CgroupSight {
         let io = tree.parsed(&file("io.stat"), parse_io).ok();
         let now = Counts {
             written_bytes: io.as_ref().map(|(written, _)| written.to(self.device)),
+            elsewhere_bytes: io.as_ref().map_or(0, |(written, _)| written.but_to(self.device)),
             read_bytes: io.map_or(0, |(_, read)| read),
             memory_stall_us: stall_us("memory.pressure"),
             io_stall_us: stall_us("io.pressure"),
@@ -213,6 +220,7 @@ impl CgroupSight {
             high: None,
             is_at_work: false,
             written_bytes: written.map(|(now, before)| now.saturating_sub(before)),
+            elsewhere_bytes: now.elsewhere_bytes.saturating_sub(before.elsewhere_bytes),
             sent_bytes: 0,
             cpu_us: cpu_us.map(|(now, before)| now.saturating_sub(before)),
             read_bytes: now.read_bytes.saturating_sub(before.read_bytes),

@@ -46,6 +46,8 @@ pub struct Group {
     pub high: Option<u64>,
     /// Written to the device under guard, in bytes (io.stat); `None` where no io controller counts it.
     pub written_bytes: Option<u64>,
+    /// Written to all other devices (io.stat): what it gives to write(2) may be theirs.
+    pub elsewhere_bytes: u64,
     /// Given to write(2) by its processes, as far as it is known, in bytes.
     pub sent_bytes: u64,
     /// Processor time that it used, in microseconds (cpu.stat); `None` where nothing counts it.
@@ -67,6 +69,11 @@ impl Group {
     /// What it wrote: given to write(2), or written back of what it gave before.
     pub fn bytes(&self) -> u64 {
         self.sent_bytes.max(self.written_bytes.unwrap_or(0))
+    }
+
+    /// What it wrote to any device in its own name; where no io controller counts that, all of it.
+    pub fn counted_bytes(&self) -> u64 {
+        self.written_bytes.map_or(self.sent_bytes, |here| here + self.elsewhere_bytes)
     }
 }
 

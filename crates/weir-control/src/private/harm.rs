@@ -27,7 +27,7 @@ struct Look {
     refault_bytes: u64,
     written_bytes: u64,
     sent_bytes: u64,
-    /// Of `sent_bytes`, what the io controller counted; all of it where there is none.
+    /// Of `sent_bytes`, what the io controller counted on any device; all of it where there is none.
     counted_bytes: u64,
     backlog_bytes: u64,
     writes: bool,
@@ -45,7 +45,7 @@ impl Harm {
             refault_bytes: sum(|group| group.refault_bytes),
             written_bytes: sum(Group::bytes),
             sent_bytes: sum(|group| group.sent_bytes),
-            counted_bytes: sum(|group| group.written_bytes.unwrap_or(group.sent_bytes)),
+            counted_bytes: sum(Group::counted_bytes),
             backlog_bytes: sum(|group| group.memory.backlog()),
             writes: groups.iter().any(|group| group.bytes() > 0 || group.memory.backlog() > 0),
         });

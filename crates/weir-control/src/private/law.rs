@@ -220,7 +220,7 @@ impl Law {
 
     /// What ends a limit, or keeps it from being one that counts.
     fn end(&mut self, seen: &Seen<'_>) -> Option<Transition> {
-        let is_lost = !matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
+        let is_lost = !pauses(seen) && !matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
         if seen.can_quota && !self.escapes() && is_lost && self.harm.escapes() {
             // Without any limit they lose.
             self.kept_bounded = Some(0.0);
@@ -230,6 +230,8 @@ impl Law {
         match self.harm.found() {
             // Nobody waits for memory or I/O where processor time alone is limited.
             _ if self.escapes() => {}
+            // It will be, once they lose.
+            Some(Transition::Escapes) if seen.can_quota => {}
             // A group that may not grow looks for pages to give back all the time.
             Some(Transition::MemoryStalls) if self.rooms + 1 < ROOM_BYTES.len() => {
                 self.rooms += 1;
@@ -254,7 +256,7 @@ impl Law {
     }
 
     fn hold(&mut self, seen: &Seen<'_>) -> Option<Transition> {
-        let pauses = seen.need == Need::Pausing && !is_waiting(seen);
+        let pauses = pauses(seen);
         if let Some(before) = self.before_probe {
             let is_over = pauses || seen.at_ns >= self.judged_from_ns + JUDGED_NS;
             return is_over.then(|| self.end_probe(seen, before));
@@ -267,7 +269,9 @@ impl Law {
                 return Some(Transition::Tighten);
             }
             // What it may write without a pace nobody bounds.
-            _ if pauses && self.by_quota() => return None,
+            _ if pauses && self.by_quota() => {
+                return self.drains_from_ns().and_then(|since| self.drain(seen, since));
+            }
             state if pauses => {
                 (self.before_pause, self.enough_ns) = (Some(state), None);
                 self.enter(seen, State::Loose);
@@ -652,6 +656,11 @@ impl Law {
         self.moved_ns = seen.at_ns;
         self.judged_from_ns = seen.at_ns + SECOND_NS / 5;
     }
+}
+
+/// Whether nobody syncs just now.
+fn pauses(seen: &Seen<'_>) -> bool {
+    seen.need == Need::Pausing && !is_waiting(seen)
 }
 
 /// Whether a sync is under way for longer than one look: those who wait for it do not pause.

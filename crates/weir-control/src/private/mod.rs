@@ -275,6 +275,16 @@ pub struct Wish {
 }
 
 impl Wish {
+    /// Whether anything of them is limited.
+    pub fn limits(self) -> bool {
+        self.budget_bytes.is_some() || self.pace.is_some()
+    }
+
+    /// Whether their processor time is all that is limited.
+    pub fn is_of_processors_alone(self) -> bool {
+        self.by_quota && self.budget_bytes.is_none()
+    }
+
     /// An equal part for each of so many groups, of which so many can be paced.
     pub fn part(self, groups: usize, paced: usize) -> Wish {
         let of = |bytes: u64, groups: usize| bytes / groups.max(1) as u64;

@@ -247,7 +247,8 @@ impl DeviceStory<'_> {
 
     /// Private limits of bulk writers' cgroups in one sentence, where there were any.
     fn private(&self) -> Option<String> {
-        let held = || self.device.seconds.iter().filter(|second| second.private_dirty_bytes.is_some());
+        let is_held = |second: &&Second| second.private_dirty_bytes.or(second.private_pace).is_some();
+        let held = || self.device.seconds.iter().filter(is_held);
         let seconds = held().count();
         let paces = held().filter_map(|second| second.private_pace);
         let (least, most) =

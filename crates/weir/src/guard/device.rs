@@ -222,7 +222,7 @@ impl GuardedDevice {
         let ended = self.gather.end(at_ms, sample, limit, decision, &mut self.totals);
         (self.second, self.writers) = ended;
         (self.second.private_dirty_bytes, self.second.private_pace) = (private.budget_bytes, private.pace);
-        self.second.holding |= private.budget_bytes.is_some() && !shadow;
+        self.second.holding |= private.limits() && !shadow;
         self.minute.add(&self.second);
         Some(self.second)
     }

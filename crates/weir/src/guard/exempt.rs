@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use weir_control::Writer;
+use weir_control::Life;
 use weir_host::{Host, IoCgroup};
+
+use super::exec;
 
 /// Processes that are to be protected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,18 +41,28 @@ pub fn shared_with(host: &Host, group: &IoCgroup, exempt: &Exempt, accounts: &[u
     })
 }
 
-/// The accounts of a cgroup's bulk writers. One that wrote a few bytes beside them is none; nor is one whose process may be another's
-/// by now: who runs a set-user-id program after writing would have written as root.
-pub fn accounts_of<'a>(host: &Host, writers: impl Iterator<Item = &'a Writer>) -> Vec<u32> {
+/// The account of a process; none where it has ended, or may be another's by now: who runs a set-user-id program after writing would
+/// have written as root.
+pub fn account_of(host: &Host, life: Life) -> Option<u32> {
+    host.asked_of(life, |pid| host.sole_account_of(pid)).flatten()
+}
+
+/// The accounts of a cgroup's bulk writers, by the account and the bytes of each. One that wrote a few bytes beside them is none.
+pub fn accounts_of(writers: impl Iterator<Item = (Option<u32>, u64)>) -> Vec<u32> {
     let mut bytes: HashMap<u32, u64> = HashMap::new();
-    for writer in writers {
-        if let Some(account) = host.asked_of(writer.life(), |pid| host.sole_account_of(pid)).flatten() {
-            *bytes.entry(account).or_default() += writer.bytes;
-        }
+    for (account, written) in writers {
+        account.into_iter().for_each(|account| *bytes.entry(account).or_default() += written);
     }
     let all: u64 = bytes.values().sum();
     bytes.retain(|_, bytes| *bytes >= (all / PART).max(1));
     bytes.into_keys().collect()
+}
+
+/// Whether somebody may sit before it: a shell in a log-in session, or in a terminal that the user's manager started, is in one cgroup
+/// with what it runs. `weir guard exec` has one of its own.
+pub fn may_be_typed_in(path: &str) -> bool {
+    let unit = path.rsplit('/').next().unwrap_or_default();
+    path.starts_with("/user.slice/") && !unit.starts_with(exec::PREFIX)
 }
 
 /// Whose log-in session a cgroup is, or lies in: systemd-logind makes them below the account's slice.
@@ -64,6 +76,19 @@ fn session_of(path: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_types_in_a_service_nor_in_a_scope_of_weirs() {
+        for (path, expected) in [
+            ("/user.slice/user-1000.slice/session-3.scope", true),
+            ("/user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn-1.scope", true),
+            ("/user.slice/user-1000.slice/user@1000.service/app.slice/weir-exec-77.scope", false),
+            ("/system.slice/cron.service", false),
+            ("/weir-exec-77", false),
+        ] {
+            assert_eq!(may_be_typed_in(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn a_session_is_the_log_in_manager_s() {

@@ -70,7 +70,8 @@ fn limits(page: &mut Page, devices: &[DeviceState]) {
     page.each("weir_guard_private_dirty_bytes", "bytes", help, devices, |device| {
         device.second.private_dirty_bytes
     });
-    let help = "What bulk writers' own cgroups may write in a second, while they are paced (io.max).";
+    let help =
+        "What bulk writers' own cgroups may write in a second, while they are paced (io.max, or cpu.max).";
     page.each("weir_guard_private_pace_bytes", "bytes", help, devices, |device| device.second.private_pace);
     let help = "Cgroups of bulk writers that are held by limits of their own.";
     page.each("weir_guard_private_cgroups", "", help, devices, |device| Some(device.private_cgroups));

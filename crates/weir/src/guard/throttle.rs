@@ -10,7 +10,7 @@ use weir_host::knob::Actuator;
 use weir_host::{Host, IoCgroup};
 use weir_knobs::KnobName;
 
-use super::exempt::{Exempt, accounts_of, shared_with};
+use super::exempt::{Exempt, account_of, accounts_of, shared_with};
 use super::sampler::{Seen, Time};
 use super::writers::Writers;
 
@@ -191,7 +191,8 @@ impl Device {
                 with_limit.map(|with_limit| (writer, with_limit))
             })
             .collect();
-        let accounts = accounts_of(host, found.iter().map(|(writer, _)| writer));
+        let accounts =
+            accounts_of(found.iter().map(|(writer, _)| (account_of(host, writer.life()), writer.bytes)));
         let lodging = |(group, _): &(IoCgroup, KnobName)| Lodging {
             path: group.path().to_string(),
             is_root: group.is_root(),

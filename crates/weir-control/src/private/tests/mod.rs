@@ -6,6 +6,7 @@ use super::*;
 use model::{Plant, ext4_1, ext4_8, ordered, queue, xfs_1, xfs_8};
 
 use super::constants::SECOND_NS;
+use super::harm::Harm;
 
 const MB: u64 = 1_000_000;
 
@@ -334,16 +335,55 @@ fn who_writes_pages_of_others_is_held_by_its_processor_time() {
     plant.is_writing = false;
     plant.run(35);
     assert_eq!((plant.said.last(), plant.law.wish()), (Some(&Transition::Ended), Wish::default()));
-    // Where nothing limits it, or syncs lose nothing, it is left alone as before.
-    for can_quota in [true, false] {
-        let mut plant = flooded(|_, _, _| 1.0);
-        plant.can_quota = can_quota;
-        if can_quota {
-            plant.rate = 2000e6;
+    // Where nothing limits it, it is left alone.
+    let mut plant = flooded(|_, _, _| 1.0);
+    plant.can_quota = false;
+    plant.run(9);
+    assert!(plant.said.ends_with(&[Transition::Escapes]), "{:?}", plant.said);
+    // Where syncs lose nothing, its processor time is limited as soon as they do.
+    let mut plant = flooded(|_, _, _| 1.0);
+    plant.rate = 2000e6;
+    plant.run(20);
+    assert!(plant.law.holds() && !plant.law.wish().by_quota, "{:?}", plant.said);
+    plant.rate = 40e6;
+    plant.run(5);
+    assert!(plant.said.contains(&Transition::Quota), "{:?}", plant.said);
+}
+
+/// Nobody syncs, or until a moment ago.
+#[test]
+fn who_writes_pages_of_others_is_not_stopped_while_syncs_pause() {
+    for begins_in_a_pause in [true, false] {
+        let mut plant = Plant::new(40.0, 4.0, |_, _, _| 1.0);
+        plant.is_writing = false;
+        plant.run(5);
+        (plant.escapes, plant.can_quota, plant.is_writing) = (true, true, true);
+        if !begins_in_a_pause {
+            plant.run(5);
+            assert_eq!(plant.law.wish().pace, Some(0), "{:?}", plant.said);
         }
-        plant.run(9);
-        assert!(plant.said.ends_with(&[Transition::Escapes]), "{can_quota}: {:?}", plant.said);
+        (plant.need, plant.is_judged) = (Need::Pausing, false);
+        plant.run(45);
+        assert_ne!(plant.law.wish().pace, Some(0), "{begins_in_a_pause}: {:?}", plant.said);
+        assert!(plant.law.holds(), "{begins_in_a_pause}: {:?}", plant.said);
     }
+}
+
+/// It may have most of its files there.
+#[test]
+fn who_writes_to_another_device_too_does_not_write_pages_of_others() {
+    let seen = |elsewhere_bytes| {
+        let mut harm = Harm::default();
+        let group = Group {
+            sent_bytes: 10_000_000,
+            written_bytes: Some(1_000_000),
+            elsewhere_bytes,
+            ..Group::default()
+        };
+        (0..30).for_each(|_| harm.push(100_000_000, &[group]));
+        harm.escapes()
+    };
+    assert_eq!((seen(0), seen(9_000_000)), (true, false));
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub struct Plant {
     pub elsewhere: f64,
     /// Its cgroup is gone.
     pub is_gone: bool,
+    /// Syncs are seen, so that what they keep is known.
+    pub is_judged: bool,
     /// Age of the oldest sync under way.
     pub oldest_ns: u64,
     pub high: Option<u64>,
@@ -72,6 +74,7 @@ impl Plant {
             need: Need::Here,
             is_writing: true,
             is_gone: false,
+            is_judged: true,
             oldest_ns: 0,
             high: None,
             now_ns: 0,
@@ -157,7 +160,7 @@ impl Plant {
             elapsed_ns: LOOK_NS,
             silent_ns: 0,
             need: self.need,
-            kept: self.judge(),
+            kept: if self.is_judged { self.judge() } else { Kept::Unknown },
             keep: KEEP,
             oldest_ns: self.oldest_ns,
             delivered_bytes: delivered as u64,

@@ -3,5 +3,5 @@
 mod place;
 mod watch;
 
-pub use place::Place;
+pub use place::{PREFIX, Place};
 pub use watch::Watch;

@@ -13,7 +13,7 @@ const CONTROLLERS: [&str; 2] = ["memory", "io"];
 /// So many tenths of a second it is waited for processes that end.
 const REMOVE_TRIES: usize = 20;
 /// What cgroups made here are called, with this process's number.
-const PREFIX: &str = "weir-exec-";
+pub const PREFIX: &str = "weir-exec-";
 
 /// A place for one command.
 pub enum Place {

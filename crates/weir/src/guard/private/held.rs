@@ -10,7 +10,7 @@ use weir_host::knob::{Actuator, KnobError, PrivateLimits};
 use weir_host::{CgroupSight, CgroupWrites, Host, IoCgroup};
 
 use super::pair::{End, Pair, Restored, TakePair};
-use crate::guard::exempt::{Exempt, accounts_of, shared_with};
+use crate::guard::exempt::{Exempt, account_of, accounts_of, may_be_typed_in, shared_with};
 use crate::guard::sampler::Time;
 use crate::guard::settings::Protected;
 
@@ -106,7 +106,7 @@ impl Proof {
     fn push(&mut self, group: &Group) {
         self.sent_bytes += group.sent_bytes;
         // Where nothing counts what it writes, nothing speaks against it.
-        self.written_bytes += group.written_bytes.unwrap_or(group.sent_bytes);
+        self.written_bytes += group.counted_bytes();
         let counted = self.written_bytes + group.memory.backlog();
         self.is_given |= counted > COUNTED_BYTES && counted >= self.sent_bytes / 3;
     }
@@ -119,9 +119,13 @@ impl Held {
     }
 
     /// Whether it has written nothing in bulk for long, or to other devices alone, one of which may need it.
-    fn is_idle(&mut self, host: &Host, number: DeviceNumber, now_ns: u64) -> bool {
+    fn is_idle(&mut self, host: &Host, number: DeviceNumber, asked: Wish, now_ns: u64) -> bool {
         if now_ns >= self.wrote_ns + IDLE_NS {
             return true;
+        }
+        // Pages that count for others are written to this device in the name of those.
+        if asked.is_of_processors_alone() {
+            return false;
         }
         let (seen_ns, before) = &self.here;
         if now_ns < seen_ns + ELSEWHERE_NS {
@@ -165,11 +169,19 @@ pub struct Groups {
     refused: HashMap<String, (u64, String)>,
     /// The next that is searched for a protected process.
     next: usize,
-    /// Which cgroup a process is in, as of the last search.
-    homes: HashMap<Life, Option<IoCgroup>>,
+    /// Where a process is, as of the last search; one that has ended, where it was.
+    homes: HashMap<Life, Option<Home>>,
     /// What the cgroups of bulk writers that are not held had written at the last search, by path; and when they were seen to write to this
     /// device.
     others: HashMap<String, (Option<CgroupWrites>, Option<u64>)>,
+}
+
+/// Where a writer is.
+#[derive(Debug, Clone)]
+struct Home {
+    group: IoCgroup,
+    /// Its account, if it is one's alone.
+    account: Option<u32>,
 }
 
 /// What decides whose cgroup may be held.
@@ -199,13 +211,24 @@ impl Groups {
         let asked = writers.iter().take(WRITERS_MOST);
         let homes = asked.map(|writer| (writer.life(), home_of(rules.host, writer.life()))).collect();
         let before = std::mem::replace(&mut self.homes, homes);
+        let mut ended = HashSet::new();
+        for (life, home) in self.homes.iter_mut().filter(|(_, home)| home.is_none()) {
+            // It wrote where it was.
+            *home = before.get(life).cloned().flatten();
+            ended.insert(*life);
+        }
         let mut others = std::mem::take(&mut self.others);
         let (mut refused, mut looked) = (Vec::new(), 0);
         for writer in writers {
-            let Some(Some(group)) = self.homes.get(&writer.life()).cloned() else { continue };
+            let Some(Some(Home { group, .. })) = self.homes.get(&writer.life()).cloned() else { continue };
             let is_known = self.held.iter().any(|held| held.group == group)
                 || self.leaving.iter().any(|(path, _)| path == group.path());
             if is_known || self.spared.contains_key(group.path()) {
+                continue;
+            }
+            // One copy may follow another, and the next be in its first write for as long as the device takes.
+            let is_left = || rules.host.processes_in(&group).is_none_or(|inside| inside.is_empty());
+            if ended.contains(&writer.life()) && is_left() {
                 continue;
             }
             let (_, here_ns) = self.others.entry(group.path().to_string()).or_insert_with(|| {
@@ -243,16 +266,17 @@ impl Groups {
                 refused.push(why);
             }
         }
-        // Who has ended wrote where it was.
-        for (life, home) in self.homes.iter_mut().filter(|(_, home)| home.is_none()) {
-            *home = before.get(life).cloned().flatten();
-        }
         refused
     }
 
     /// Nobody floods: what was written until the next flood says nothing of that.
     pub fn forget_others(&mut self) {
         self.others.clear();
+    }
+
+    /// Where a writer is, if that is this cgroup.
+    fn home(&self, writer: &Writer, group: &IoCgroup) -> Option<&Home> {
+        is_at(&self.homes, writer, group)
     }
 
     /// Whether no other one is taken.
@@ -268,9 +292,8 @@ impl Groups {
         rules: &Rules<'_>,
         take: &mut TakePair,
     ) -> Result<(), String> {
-        let is_here = |life: &Life| self.homes.get(life).is_some_and(|home| home.as_ref() == Some(group));
-        let here = || writers.iter().filter(|writer| is_here(&writer.life()));
-        let accounts = accounts_of(rules.host, here());
+        let here = || writers.iter().filter_map(|writer| Some((self.home(writer, group)?, writer.bytes)));
+        let accounts = accounts_of(here().map(|(home, bytes)| (home.account, bytes)));
         let mut candidate = group.candidate(rules.host);
         candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
         if !candidate.is_root {
@@ -278,14 +301,15 @@ impl Groups {
         }
         may_hold(&candidate).map_err(|why: Refusal| why.to_string())?;
         if accounts.is_empty() {
-            // They have just ended, and nobody is inside: the next one would be a stranger. It is asked again soon.
+            // Whose they were nobody knows any more: the next one would be a stranger. It is asked again soon.
             return Ok(());
         }
         let high = group.high().ok_or("its cgroup's name cannot be journaled")?;
         let pace = candidate.has_pace.then(|| group.write_limit(number)).flatten();
-        let quota = candidate.has_quota.then(|| group.quota()).flatten();
+        let has_quota = candidate.has_quota && !may_be_typed_in(group.path());
+        let quota = has_quota.then(|| group.quota()).flatten();
         let actuator = Actuator::Private { high, pace, quota };
-        let before_bytes = here().map(|writer| writer.bytes).sum();
+        let before_bytes = here().map(|(_, bytes)| bytes).sum();
         let pair = take(&actuator).map_err(|error| match error {
             KnobError::Held { knob, pid, .. } if pid == std::process::id() => {
                 format!("this guard already uses {knob}")
@@ -347,9 +371,8 @@ impl Groups {
                 continue;
             };
             group.high = held.limits.high;
-            let is_here =
-                |life: &Life| self.homes.get(life).is_some_and(|home| home.as_ref() == Some(&held.group));
-            let here = writers.iter().filter(|writer| is_here(&writer.life()));
+            let homes = &self.homes;
+            let here = writers.iter().filter(|writer| is_at(homes, writer, &held.group).is_some());
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
             held.proof.push(&group);
             held.yields.push(&group);
@@ -365,7 +388,7 @@ impl Groups {
             if at_work[at] {
                 held.wrote_ns = now_ns;
             }
-            if held.is_idle(host, number, now_ns) {
+            if held.is_idle(host, number, self.asked, now_ns) {
                 self.let_go(at);
                 seen.remove(at);
             }
@@ -389,7 +412,7 @@ impl Groups {
         }
         self.ask_homes(writers, host);
         let is_held = |life: Life| match self.homes.get(&life) {
-            Some(Some(home)) => self.held.iter().any(|held| held.group == *home),
+            Some(Some(home)) => self.held.iter().any(|held| held.group == home.group),
             // It has ended unasked, or lies where no cgroup can be held.
             Some(None) | None => false,
         };
@@ -528,8 +551,13 @@ impl Groups {
     }
 }
 
-fn home_of(host: &Host, life: Life) -> Option<IoCgroup> {
-    host.asked_of(life, |pid| host.own_cgroup_of(pid)).flatten()
+fn is_at<'a>(homes: &'a HashMap<Life, Option<Home>>, writer: &Writer, group: &IoCgroup) -> Option<&'a Home> {
+    homes.get(&writer.life())?.as_ref().filter(|home| home.group == *group)
+}
+
+fn home_of(host: &Host, life: Life) -> Option<Home> {
+    let group = host.asked_of(life, |pid| host.own_cgroup_of(pid)).flatten()?;
+    Some(Home { group, account: account_of(host, life) })
 }
 
 fn sentences(restored: Restored) -> Vec<String> {

@@ -303,8 +303,11 @@ impl Device {
 
     /// What they may have together, in words.
     fn standing(&self, shadow: bool) -> String {
-        let (held, wish) = (&self.groups.held, self.law.wish());
-        let paced = || held.iter().filter(|held| held.is_paced(wish));
+        let wish = self.law.wish();
+        // Nothing of another one is limited.
+        let is_limited = |held: &&Held| !wish.is_of_processors_alone() || held.is_paced(wish);
+        let held: Vec<&Held> = self.groups.held.iter().filter(is_limited).collect();
+        let paced = || held.iter().copied().filter(|held| held.is_paced(wish));
         let way = if wish.by_quota { " by processor time" } else { "" };
         let pace = wish.pace.map(|pace| match pace {
             0 => format!("the least{way}"),
@@ -331,7 +334,10 @@ impl Device {
             _ if held.len() > 1 => "are held to",
             _ => "is held to",
         };
-        format!("{} {verb} {}{knobs}{of_some}", paths(held.iter()), what.join(" and "))
+        if held.is_empty() {
+            return "no cgroup that is left can be limited".to_string();
+        }
+        format!("{} {verb} {}{knobs}{of_some}", paths(held.iter().copied()), what.join(" and "))
     }
 }
 
