@@ -13,7 +13,7 @@ use weir_core::units::significant;
 use weir_fs::Output;
 use weir_store::layout;
 
-use crate::archive::{self, Archive};
+use crate::archive::{self, Archive, Imported};
 use crate::ask::{Asker, seconds};
 use crate::bucket::Bucket;
 use crate::cells::Answer;
@@ -73,17 +73,22 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<u8> {
     }
     let archive = Archive::below(results.root());
     let imported = archive.lock()?.import(&sources)?;
-    print(&format!(
-        "{} rows from {} files of {} hosts{}\n",
-        imported.rows,
-        imported.files,
-        imported.hosts,
-        match imported.damaged {
-            0 => String::new(),
-            damaged => format!("; {damaged} files could not be read"),
-        }
-    ))?;
+    print(&(said(&imported) + "\n"))?;
     Ok(if imported.damaged > 0 { 3 } else { 0 })
+}
+
+/// What an import brought, in words.
+fn said(imported: &Imported) -> String {
+    let counted = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+    let files = counted(imported.files, "file");
+    let brought = match imported.hosts {
+        0 => format!("nothing new in {files}"),
+        hosts => format!("{} from {files} of {}", counted(imported.rows, "row"), counted(hosts, "host")),
+    };
+    match imported.damaged {
+        0 => brought,
+        damaged => format!("{brought}; {} could not be read", counted(damaged, "file")),
+    }
 }
 
 /// `weir fleet compact`.

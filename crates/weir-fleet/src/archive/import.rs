@@ -16,14 +16,19 @@ use weir_fs::Dir;
 use weir_store::covered::Covered;
 use weir_store::facts::{self, Newest};
 use weir_store::hours::{Hours, times};
+use weir_store::layout::minute;
 
-use super::{Locked, OF_A_HOST, names, partitions, rows};
+use super::{LISTED_AGAIN, Locked, OF_A_HOST, names, partitions, rows};
 
 /// The folder with what was imported, a file for each host.
 const KEPT: &str = "imported";
 
 /// The longest such file.
 const KEPT_MAX: u64 = 16 << 20;
+
+/// What to do where a recorder has not closed its segment.
+const OPEN_HINT: &str = "import again when its recorder has closed it, as a rule an hour after it began, or import what `weir recorder export` \
+                         writes now";
 
 /// The longest record that is read. weir's own have a megabyte or two, and values of JSON may take a hundred times their bytes.
 const RECORD_MAX: u64 = 8 << 20;
@@ -69,12 +74,20 @@ pub struct Source {
     named: PathBuf,
     /// Its place below that, reached without following a link.
     below: String,
+    held: Held,
+}
+
+/// What a folder holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Held {
     files: Vec<(String, Holds)>,
+    /// When the oldest segment began that its recorder has not closed, s since 1970.
+    open_since_s: Option<i64>,
 }
 
 impl Source {
     fn folder(&self) -> PathBuf {
-        self.named.join(&self.below)
+        if self.below.is_empty() { self.named.clone() } else { self.named.join(&self.below) }
     }
 
     fn open(&self) -> io::Result<Dir> {
@@ -112,9 +125,32 @@ fn holds(name: &str) -> Option<Holds> {
     }
 }
 
-fn held(folder: &Dir) -> io::Result<Vec<(String, Holds)>> {
-    let held = names(folder)?.into_iter().filter_map(|name| holds(&name).map(|holds| (name, holds)));
-    Ok(held.collect())
+fn held(folder: &Dir) -> io::Result<Held> {
+    let mut listed = names(folder)?;
+    // A recorder that closes a segment meanwhile could show neither its journal nor all of its tables.
+    for _ in 0..LISTED_AGAIN {
+        let before = std::mem::replace(&mut listed, names(folder)?);
+        if before == listed {
+            break;
+        }
+    }
+    Ok(held_of(listed))
+}
+
+/// While its journal is there, the tables of a segment may not be all that there will be.
+fn held_of(names: Vec<String>) -> Held {
+    let journal = |name: &String| match Name::parse(name) {
+        Some(Name::Journal { begin_s }) => Some(begin_s),
+        _ => None,
+    };
+    let open: BTreeSet<i64> = names.iter().filter_map(journal).collect();
+    let is_open = |name: &str| {
+        let begin_s = Name::parse(name).map(|name| name.begin_s());
+        begin_s.is_some_and(|begin_s| open.contains(&begin_s))
+    };
+    let closed = names.into_iter().filter(|name| !is_open(name));
+    let files = closed.filter_map(|name| holds(&name).map(|holds| (name, holds))).collect();
+    Held { files, open_since_s: open.first().copied() }
 }
 
 /// Folders of recorders, and single files of theirs, of one host.
@@ -126,22 +162,27 @@ pub fn sources(host: &str, paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     let mut all = Vec::new();
     for path in paths {
         let cannot = |error: io::Error| usage(format!("cannot read {}: {error}", path.display()), "");
-        let (folder, files) = if std::fs::metadata(path).map_err(cannot)?.is_dir() {
+        let (folder, held) = if std::fs::metadata(path).map_err(cannot)?.is_dir() {
             (path.as_path(), Dir::open(path).and_then(|folder| held(&folder)).map_err(cannot)?)
         } else {
             let folder =
                 path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let file = name(path).and_then(|name| holds(&name).map(|holds| (name, holds)));
-            (folder, file.into_iter().collect())
+            (folder, held_of(name(path).into_iter().collect()))
         };
-        if files.is_empty() {
+        if let (true, Some(since_s)) = (held.files.is_empty(), held.open_since_s) {
+            return Err(usage(
+                format!("{} holds only a segment that is open since {} UTC", path.display(), minute(since_s)),
+                OPEN_HINT,
+            ));
+        }
+        if held.files.is_empty() {
             return Err(usage(
                 format!("{} holds nothing of weir recorder's", path.display()),
                 "expected its archive, or files called TABLE.parquet from `weir recorder export`",
             ));
         }
         let (host, named) = (host.to_string(), folder.to_path_buf());
-        all.push(Source { host, named, below: String::new(), files });
+        all.push(Source { host, named, below: String::new(), held });
     }
     Ok(all)
 }
@@ -159,10 +200,10 @@ pub fn pulled(results: &Path) -> anyhow::Result<Vec<Source>> {
     partitions(&root, &mut |[kind, day, host], folder| {
         let are_keys = kind.starts_with("kind=") && day.starts_with("date=");
         let Some(name) = host.strip_prefix("host=").filter(|_| are_keys) else { return Ok(()) };
-        let files = held(folder)?;
-        if !files.is_empty() {
+        let held = held(folder)?;
+        if held != Held::default() {
             let below = format!("{kind}/{day}/{host}");
-            all.push(Source { host: name.to_string(), named: results.to_path_buf(), below, files });
+            all.push(Source { host: name.to_string(), named: results.to_path_buf(), below, held });
         }
         Ok(())
     })?;
@@ -180,7 +221,7 @@ impl Locked<'_> {
         for source in sources {
             if let Err(error) = self.source(source, &kept, &mut sum) {
                 say!("{}: cannot be imported: {error:#}", source.folder().display());
-                sum.damaged += source.files.len();
+                sum.damaged += source.held.files.len();
                 self.undo_import()?;
             }
         }
@@ -190,13 +231,13 @@ impl Locked<'_> {
     fn source(&self, source: &Source, kept: &Dir, sum: &mut Imported) -> anyhow::Result<()> {
         let folder = source.open()?;
         let read = |name: &str, table| rows(&folder, name, table, OF_A_HOST);
-        let machine = source.files.iter().filter(|(_, holds)| *holds == Holds::Table(Event::TABLE));
+        let machine = source.held.files.iter().filter(|(_, holds)| *holds == Holds::Table(Event::TABLE));
         let machine = machine.filter_map(|(name, _)| machine_of(&read(name, Event::TABLE).ok()?)).next();
         let (host, mut known) = host(kept, &source.host, machine)?;
         let can_be = times(Timestamp::now().as_millisecond());
         let mut hours = Hours::new(&host, can_be.clone());
         let (mut times, mut files) = (Vec::new(), 0);
-        for (name, holds) in &source.files {
+        for (name, holds) in &source.held.files {
             let taken = match holds {
                 Holds::Record if known.covered.has(name, 0) => Ok(None),
                 Holds::Record => match record(&folder, name, &host, &can_be) {
@@ -232,6 +273,11 @@ impl Locked<'_> {
                 "{}: {left_out} rows left out, whose counts are below zero, whose times cannot be, or whose names are too long",
                 source.folder().display()
             );
+        }
+        if let Some(since_s) = source.held.open_since_s {
+            let folder = source.folder();
+            say!("{}: left out: the segment that is open since {} UTC", folder.display(), minute(since_s));
+            say!("hint: {OPEN_HINT}");
         }
         sum.files += files;
         let (Some(begin), Some(end)) =
@@ -345,6 +391,23 @@ mod tests {
     use weir_archive::tables::{Stage, Sync};
 
     use super::*;
+
+    #[test]
+    fn what_a_recorder_has_not_closed_is_not_held() {
+        let name = |text: &str| text.to_string();
+        let [whole, partly] = [("02", "03"), ("03", "04")]
+            .map(|(from, to)| format!("stages-20261125T{from}1000Z-20261125T{to}1000Z.parquet"));
+        let journal = name("open-20261125T031000Z.journal");
+        let table = Holds::Table(Stage::TABLE);
+        for (names, files, open_since_s) in [
+            (vec![whole.clone()], vec![whole.clone()], None),
+            (vec![journal.clone(), partly.clone(), whole.clone()], vec![whole], Some(1_795_576_200)),
+            (vec![journal, partly], vec![], Some(1_795_576_200)),
+        ] {
+            let files = files.into_iter().map(|name| (name, table)).collect();
+            assert_eq!(held_of(names), Held { files, open_since_s });
+        }
+    }
 
     #[test]
     fn names_say_what_a_file_holds() {

@@ -4,7 +4,7 @@
 mod compact;
 mod import;
 
-pub use import::{pulled, sources};
+pub use import::{Imported, pulled, sources};
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
