@@ -224,7 +224,7 @@ const SPILL: &str = "spill";
 fn days(question: Question) -> u64 {
     match question {
         Question::Latency => 1,
-        Question::Slow | Question::Windows | Question::Loads | Question::Unjudged => 3,
+        Question::Slow | Question::Windows | Question::Loads | Question::Peers => 3,
         Question::Change => 14,
         Question::Drift | Question::Capacity | Question::Tails => 30,
     }

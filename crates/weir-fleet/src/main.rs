@@ -27,6 +27,7 @@ mod packaged;
 mod page;
 mod progress;
 mod questions;
+mod remarks;
 mod report;
 mod rollout;
 mod run;

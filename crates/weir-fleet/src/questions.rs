@@ -3,19 +3,23 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 use weir_cli::failure::usage;
 use weir_core::printable;
-use weir_core::units::{Nanos, significant};
+use weir_core::units::{Nanos, grouped, significant};
 use weir_report::html;
+use weir_report::text::labelled_at;
 use weir_store::layout::minute;
 use weir_store::questions::{Parameters, Question};
-use weir_store::verdict::{self, Change, Drifted, Figure, Latency, Near, Slow, Tail};
+use weir_store::verdict::{
+    self, Change, Drifted, Figure, Latency, Near, NotCompared, Slow, Subject, Tail, Why,
+};
 
 use crate::ask::{Asker, seconds};
 use crate::cli::{Asking, Period};
 use crate::page::{self, PAGE};
+use crate::remarks::{self, NAMES_ON_A_PAGE, NAMES_SHOWN, Remark, counted};
 use crate::report::Listing;
 use crate::run::{json, print};
 use crate::store::Store;
@@ -33,14 +37,7 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
         print(&question.sql(&with))?;
         return Ok(0);
     }
-    let mut answer = answer(question, &mut asker, &with)?;
-    let not_judged = not_judged(question, &mut asker, &with)?;
-    if let Some(who) = not_judged.as_ref().and_then(|not| counted(not.devices, not.hosts)) {
-        answer.sentence.push_str(&format!("; {who} not judged: model not known"));
-    }
-    if let Some(who) = not_judged.as_ref().and_then(|not| counted(not.few_devices, not.few_hosts)) {
-        answer.sentence.push_str(&format!("; {who} not judged: fewer than {} of their kind", with.peers));
-    }
+    let answer = answer(question, &mut asker, &with)?;
     if let Some(path) = &asking.html {
         let drawn = html::fleet(&drawn(question, &mut asker, &with, &answer, results.root())?);
         page::write(path, &drawn, PAGE)?;
@@ -50,14 +47,17 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
             "schema": format!("weir.fleet.{}/1", question.name()),
             "from_s": with.from_s, "until_s": with.until_s, "rows": answer.rows,
         });
-        if let Some(not_judged) = not_judged {
-            whole["not_judged"] = json!(not_judged);
+        for (name, value) in answer.beside {
+            whole[name] = value;
         }
         json(&whole)?
     } else {
-        let sentence = printable::line(&answer.sentence);
-        let head = format!("{} to {}: {sentence}\n", minute(with.from_s), minute(with.until_s));
-        printable::lines(&(head + &answer.shown.text())).into_owned()
+        let head = format!("{} to {}: {}", minute(with.from_s), minute(with.until_s), answer.sentence);
+        let mut text = String::new();
+        labelled_at(&mut text, "", 0, &head);
+        text.push_str(&answer.shown.text());
+        answer.remarks.iter().for_each(|remark| labelled_at(&mut text, "", 0, &remark.words(NAMES_SHOWN)));
+        printable::lines(&text).into_owned()
     })?;
     Ok(u8::from(answer.named))
 }
@@ -84,25 +84,6 @@ fn divide(with: &mut Parameters, at: &str, period: &Period) -> anyhow::Result<()
     ))
 }
 
-/// How many are compared with none: those of an unknown model, and those with too few peers.
-#[derive(Debug, Serialize, Deserialize)]
-struct NotJudged {
-    devices: usize,
-    hosts: usize,
-    few_devices: usize,
-    few_hosts: usize,
-}
-
-/// Those of a question that compares devices with others of their model. Only one of them compares hosts likewise.
-fn not_judged(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::Result<Option<NotJudged>> {
-    if !matches!(question, Question::Slow | Question::Drift | Question::Capacity) {
-        return Ok(None);
-    }
-    let all = asker.rows::<NotJudged>(Question::Unjudged, with)?.into_iter().next();
-    let of_devices = |all: NotJudged| NotJudged { hosts: 0, few_devices: 0, few_hosts: 0, ..all };
-    Ok(if question == Question::Slow { all } else { all.map(of_devices) })
-}
-
 /// The page of an answer: what it rests on is asked for, too.
 fn drawn(
     question: Question,
@@ -120,6 +101,7 @@ fn drawn(
         peers: with.peers,
         sentence: answer.sentence.clone(),
         listing: answer.shown.on_a_page(),
+        remarks: answer.remarks.iter().map(|remark| remark.words(NAMES_ON_A_PAGE)).collect(),
         slow: answer.slow.clone(),
         windows: if over_time { asker.rows(Question::Windows, with)? } else { Vec::new() },
         loads: if answer.slow.is_empty() { Vec::new() } else { asker.rows(Question::Loads, with)? },
@@ -128,40 +110,39 @@ fn drawn(
     })
 }
 
+#[derive(Default)]
 struct Said {
     sentence: String,
     shown: Listing,
-    rows: serde_json::Value,
+    rows: Value,
     named: bool,
     slow: Vec<Slow>,
+    /// Below the table.
+    remarks: Vec<Remark>,
+    /// Beside the rows, for programs.
+    beside: Vec<(&'static str, Value)>,
 }
 
 fn said(sentence: String, shown: Listing, rows: &impl Serialize, named: bool) -> anyhow::Result<Said> {
-    Ok(Said { sentence, shown, rows: serde_json::to_value(rows)?, named, slow: Vec::new() })
+    Ok(Said { sentence, shown, rows: serde_json::to_value(rows)?, named, ..Said::default() })
 }
 
 fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said> {
     match question {
-        Question::Slow => {
-            let rows = verdict::slow(&asker.rows::<Figure>(question, with)?);
-            let hosts = rows.iter().filter(|row| row.device.is_empty()).count();
-            let sentence = slow_sentence(rows.len() - hosts, hosts);
-            let answer = said(sentence, slow(&rows), &rows, !rows.is_empty())?;
-            Ok(Said { slow: rows, ..answer })
-        }
-        Question::Windows | Question::Loads | Question::Unjudged => Err(usage(
+        Question::Slow => answer_slow(asker, with),
+        Question::Windows | Question::Loads | Question::Peers => Err(usage(
             format!("`{}` is a part of other answers", question.name()),
             "ask for `slow`, `latency`, `drift` or `capacity`",
         )),
         Question::Latency => {
             let rows = asker.rows::<Latency>(question, with)?;
-            said("latency by class and stage".to_string(), latency(&rows), &rows, false)
+            let mut sentence = "latency by class and stage".to_string();
+            if rows.is_empty() {
+                sentence.push_str(": no device has a thousand requests of a class");
+            }
+            said(sentence, latency(&rows), &rows, false)
         }
-        Question::Drift => {
-            let rows = asker.rows::<Drifted>(question, with)?;
-            let sentence = format!("{} facts differ from those of most peers", rows.len());
-            said(sentence, drift(&rows), &rows, !rows.is_empty())
-        }
+        Question::Drift => answer_drift(asker, with),
         Question::Change => {
             let rows = asker.rows::<Change>(question, with)?;
             let judged: Vec<&str> = rows.iter().map(verdict::change).collect();
@@ -171,45 +152,142 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
             }
             said(sentence, change(&rows, &judged), &rows, judged.contains(&"worse"))
         }
-        Question::Capacity => {
-            let rows = asker.rows::<Near>(question, with)?;
-            // A device may be near with its reads and with its writes.
-            let devices = |is_meant: &dyn Fn(&Near) -> bool| {
-                let meant = rows.iter().filter(|row| is_meant(row));
-                meant.map(|row| (&row.host, &row.device)).collect::<BTreeSet<_>>().len()
-            };
-            let (near, beyond) = (devices(&|_| true), devices(&Near::is_beyond));
-            let sentence = format!(
-                "{} within a factor of two of the load at which the model slows down, {beyond} of them beyond it",
-                if near == 1 { "1 device is".to_string() } else { format!("{near} devices are") }
-            );
-            said(sentence, capacity(&rows), &rows, beyond > 0)
-        }
+        Question::Capacity => answer_capacity(asker, with),
         Question::Tails => {
-            let rows = asker.rows::<Tail>(question, with)?;
-            let sentence = format!("{} tails have grown since the first third", rows.len());
+            let all = asker.rows::<Tail>(question, with)?;
+            let rows: Vec<&Tail> = all.iter().filter(|tail| tail.has_grown()).collect();
+            let sentence = match (rows.len(), all.len()) {
+                (_, 0) => {
+                    "no device has a thousand requests at the same load in each third of the time".to_string()
+                }
+                (1, of) => format!("1 tail of {of} has grown since the first third"),
+                (n, of) => format!("{n} tails of {of} have grown since the first third"),
+            };
             said(sentence, tails(&rows), &rows, !rows.is_empty())
         }
     }
 }
 
-/// `2 devices and 1 host are slow at equal load`.
-fn slow_sentence(devices: usize, hosts: usize) -> String {
-    let who = counted(devices, hosts).unwrap_or_else(|| "no device".to_string());
-    let verb = if devices + hosts > 1 { "are" } else { "is" };
-    format!("{who} {verb} slow at equal load")
+fn answer_slow(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said> {
+    let figures = asker.rows::<Figure>(Question::Slow, with)?;
+    let subjects = asker.rows::<Subject>(Question::Peers, with)?;
+    let rows = verdict::slow(&figures);
+    let not_judged = verdict::not_compared(&subjects, &figures, with.peers);
+    let count = |subjects: &[Subject]| {
+        let devices = subjects.iter().filter(|one| !one.device.is_empty()).count();
+        [devices, subjects.len() - devices]
+    };
+    let [all, not] = [count(&subjects), remarks::count(&not_judged)];
+    let judged = [all[0] - not[0], all[1] - not[1]];
+    let hosts = rows.iter().filter(|row| row.device.is_empty()).count();
+    let sentence = slow_sentence(rows.len() - hosts, hosts, judged);
+    let answer = said(sentence, slow(&rows), &rows, !rows.is_empty())?;
+    Ok(Said {
+        slow: rows,
+        remarks: remarks::not_judged(&not_judged, with),
+        beside: vec![
+            ("judged", json!({ "devices": judged[0], "hosts": judged[1] })),
+            ("not_judged", json!(not_judged)),
+        ],
+        ..answer
+    })
 }
 
-/// `2 devices and 1 host`; none of nobody.
-fn counted(devices: usize, hosts: usize) -> Option<String> {
-    let one_kind = |(count, one): (usize, &str)| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        n => Some(format!("{n} {one}s")),
+/// Devices of which no facts say what they are.
+fn not_known(subjects: &[Subject]) -> Vec<NotCompared> {
+    let devices = subjects.iter().filter(|one| !one.device.is_empty() && one.is_known == 0);
+    let of = |one: &Subject| NotCompared {
+        host: one.host.clone(),
+        device: one.device.clone(),
+        why: Why::ModelNotKnown,
     };
-    let kinds: Vec<String> =
-        [(devices, "device"), (hosts, "host")].into_iter().filter_map(one_kind).collect();
-    (!kinds.is_empty()).then(|| kinds.join(" and "))
+    devices.map(of).collect()
+}
+
+fn answer_drift(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said> {
+    let mut rows = asker.rows::<Drifted>(Question::Drift, with)?;
+    let sums = rows.pop().filter(|row| row.name.is_empty());
+    let (compared, all) = sums.map_or((0, 0), |row| (row.usual_n, row.total));
+    let not_judged = not_known(&asker.rows::<Subject>(Question::Peers, with)?);
+    let sentence = drift_sentence(rows.len(), compared, all - compared, with.peers);
+    let answer = said(sentence, drift(&rows), &rows, !rows.is_empty())?;
+    let beside = vec![
+        ("facts", json!({ "compared": compared, "not_compared": all - compared })),
+        ("not_judged", json!(not_judged)),
+    ];
+    Ok(Said { remarks: remarks::not_judged(&not_judged, with), beside, ..answer })
+}
+
+fn drift_sentence(differ: usize, compared: i64, not_compared: i64, peers: u32) -> String {
+    if compared == 0 {
+        return format!("no fact could be compared: fewer than {peers} of a kind have any");
+    }
+    let few = match not_compared {
+        0 => String::new(),
+        n => format!("; {n} not compared, which fewer than {peers} of a kind have"),
+    };
+    match differ {
+        1 => format!("1 fact differs from that of most peers{few}"),
+        n => format!("{n} facts differ from those of most peers{few}"),
+    }
+}
+
+fn answer_capacity(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said> {
+    let all = asker.rows::<Near>(Question::Capacity, with)?;
+    let subjects = asker.rows::<Subject>(Question::Peers, with)?;
+    // A device may be near with its reads and with its writes.
+    let devices = |is_meant: &dyn Fn(&Near) -> bool| {
+        let meant = all.iter().filter(|row| is_meant(row));
+        meant.map(|row| (row.host.as_str(), row.device.as_str())).collect::<BTreeSet<_>>()
+    };
+    let (judged, near, beyond) = (devices(&|_| true), devices(&Near::is_near), devices(&Near::is_beyond));
+    let with_knee = devices(&|row| row.knee.is_some());
+    let mut not_judged = not_known(&subjects);
+    let few = |one: &&Subject| {
+        !one.device.is_empty()
+            && one.is_known == 1
+            && !judged.contains(&(one.host.as_str(), one.device.as_str()))
+    };
+    not_judged.extend(subjects.iter().filter(few).map(|one| NotCompared {
+        host: one.host.clone(),
+        device: one.device.clone(),
+        why: Why::FewRequests,
+    }));
+    let steady: Vec<(&str, &str)> = judged.difference(&with_knee).copied().collect();
+    let sentence = capacity_sentence(judged.len(), near.len(), beyond.len());
+    let rows: Vec<&Near> = all.iter().filter(|row| row.is_near()).collect();
+    let answer = said(sentence, capacity(&rows), &rows, !beyond.is_empty())?;
+    let mut remarks = remarks::not_judged(&not_judged, with);
+    remarks.extend(Remark::of("whose model slows down at no load that was seen", "not near", &steady));
+    let list = |devices: &[(&str, &str)]| -> Value {
+        devices.iter().map(|(host, device)| json!({ "host": host, "device": device })).collect()
+    };
+    let beside = vec![
+        ("judged", json!({ "devices": judged.len() })),
+        ("not_judged", json!(not_judged)),
+        ("slows_down_nowhere", list(&steady)),
+    ];
+    Ok(Said { remarks, beside, ..answer })
+}
+
+fn capacity_sentence(judged: usize, near: usize, beyond: usize) -> String {
+    if judged == 0 {
+        return "no device could be judged".to_string();
+    }
+    let who = if near == 1 { "1 device is".to_string() } else { format!("{near} devices are") };
+    format!(
+        "{who} within a factor of two of the load at which the model slows down, {beyond} of them beyond it"
+    )
+}
+
+/// `2 devices and 1 host are slow at equal load`, and of how many.
+fn slow_sentence(devices: usize, hosts: usize, judged: [usize; 2]) -> String {
+    let Some(of) = counted(judged[0], judged[1]) else {
+        return "no device and no host could be compared with others".to_string();
+    };
+    let who = counted(devices, hosts).unwrap_or_else(|| "no device".to_string());
+    let verb = if devices + hosts > 1 { "are" } else { "is" };
+    format!("{who} {verb} slow at equal load, of {of}")
 }
 
 fn ns(ns: f64) -> String {
@@ -261,7 +339,7 @@ fn latency(all: &[Latency]) -> Listing {
             row.class.clone(),
             row.stage.clone(),
             row.devices.to_string(),
-            row.requests.to_string(),
+            grouped(row.requests.unsigned_abs()),
             ns(row.p50_ns),
             ns(row.p99_ns),
             ns(row.p99_least_ns as f64),
@@ -305,16 +383,16 @@ fn change(all: &[Change], judged: &[&str]) -> Listing {
     })
 }
 
-fn capacity(all: &[Near]) -> Listing {
+fn capacity(all: &[&Near]) -> Listing {
     const HEAD: &[&str] =
-        &["host", "device", "class", "load/s", "knee/s", "p99 idle", "at its load", "model", "where"];
+        &["host", "device", "class", "load/s", "knee/s", "p99 at low", "at its load", "model", "where"];
     Listing::of(HEAD, &[false, false, false, true, true, true, true, false, false], all, |row| {
         vec![
             row.host.clone(),
             row.device.clone(),
             row.class.clone(),
             row.load.to_string(),
-            row.knee.to_string(),
+            row.knee.map_or("-".to_string(), |knee| knee.to_string()),
             ns(row.base_ns as f64),
             ns(row.at_load_ns as f64),
             row.model.clone(),
@@ -323,7 +401,7 @@ fn capacity(all: &[Near]) -> Listing {
     })
 }
 
-fn tails(all: &[Tail]) -> Listing {
+fn tails(all: &[&Tail]) -> Listing {
     const HEAD: &[&str] = &[
         "host",
         "device",
@@ -365,7 +443,9 @@ mod tests {
             (1, 1, "1 device and 1 host are"),
             (2, 3, "2 devices and 3 hosts are"),
         ] {
-            assert_eq!(slow_sentence(devices, hosts), format!("{who} slow at equal load"));
+            let expected = format!("{who} slow at equal load, of 9 devices and 3 hosts");
+            assert_eq!(slow_sentence(devices, hosts, [9, 3]), expected);
         }
+        assert_eq!(slow_sentence(0, 0, [0, 0]), "no device and no host could be compared with others");
     }
 }

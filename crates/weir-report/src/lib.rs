@@ -41,7 +41,7 @@ pub mod text {
     pub use crate::guard::simulation::{Simulated, simulation};
     pub use crate::guard::text::{decision, guard};
     pub use crate::knobs::text as knobs;
-    pub use crate::layout::wrap;
+    pub use crate::layout::{labelled_at, wrap};
     pub use crate::list::{ListRow, list};
     pub use crate::oltp::text::limits::limits;
     pub use crate::oltp::text::oltp;

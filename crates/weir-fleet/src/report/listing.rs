@@ -4,6 +4,7 @@ use weir_report::html::FleetListing;
 use weir_report::text::listing;
 
 /// A table: columns, which of them hold figures, rows.
+#[derive(Default)]
 pub struct Listing {
     /// Names of the columns.
     pub head: &'static [&'static str],

@@ -67,7 +67,7 @@ fn names_that_hosts_chose_reach_a_page_as_text_only() {
     assert_eq!(crate::mode(&path), 0o600);
     let slow = fs::read_to_string(&path).unwrap();
     for part in [
-        "<h1>1 device is slow at equal load</h1>",
+        "<h1>1 device is slow at equal load, of 16 devices and 8 hosts</h1>",
         "<a href=\"#device-1\">h0&lt;script&gt;",
         "<figure id=\"device-1\">",
         "id=\"map-read-d2c\"",

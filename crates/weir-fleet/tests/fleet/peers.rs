@@ -1,6 +1,6 @@
 //! Who is compared with whom: a device with others of its model, a host by the device that serves its syncs, and nobody by guess.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_archive::tables::{Event, Stage as Recorded};
 use weir_store::tables::{Fact, Stage, Sync};
 
@@ -66,18 +66,35 @@ fn a_device_of_an_unknown_model_is_not_judged() {
     // A scheduler that somebody changed says nothing of the device.
     for known in [vec![], vec![["sda", "scheduler", "none"], ["sdb", "scheduler", "none"]]] {
         let fleet = fleet(|_| known.clone());
-        let not_judged = "; 40 devices and 20 hosts not judged: model not known";
-        fleet.run(&["show", "slow"]).says(0, &["no device is slow", not_judged]);
-        fleet.run(&["show", "slow", "--json"]).says(0, &["\"devices\": 40", "\"hosts\": 20"]);
-        fleet.run(&["show", "capacity"]).says(0, &["; 40 devices not judged: model not known"]);
-        fleet.run(&["show", "drift"]).says(0, &["0 facts differ"]);
+        let not_judged =
+            "not judged: 40 devices and 20 hosts without facts that say what they are: db00, db00 sda,";
+        fleet.run(&["show", "slow"]).says(0, &["no device and no host could be compared", not_judged]);
+        let said = json(&fleet, &["slow"]);
+        assert_eq!(said["judged"], json!({"devices": 0, "hosts": 0}));
+        assert_eq!(said["not_judged"].as_array().unwrap().len(), 60);
+        let not_judged = "not judged: 40 devices without facts that say what they are: db00 sda,";
+        fleet.run(&["show", "capacity"]).says(0, &["no device could be judged", not_judged]);
+        fleet
+            .run(&["show", "drift"])
+            .says(0, &["no fact could be compared: fewer than 6 of a kind have any", not_judged]);
     }
     // Where all is known of a host, a device without a model is one.
     let fleet =
         fleet(|_| vec![["", "kernel", "6.12"], ["sda", "scheduler", "none"], ["sdb", "scheduler", "none"]]);
     let ran = fleet.run(&["show", "slow"]);
-    ran.says(1, &["6 devices are slow", "db19"]);
-    assert!(!ran.out.contains("not judged"), "{}", ran.out);
+    ran.says(1, &["6 devices are slow at equal load, of 20 devices and 20 hosts", "db19"]);
+    assert_eq!(only_boot_disks(&ran.out), 1, "{}", ran.out);
+}
+
+/// How many remarks there are on what is not judged, each of which is that the boot disks are hardly used.
+fn only_boot_disks(out: &str) -> usize {
+    let remark = "not judged: 20 devices without a thousand requests or syncs at one load: db00 sda,";
+    let remarks = out.lines().filter(|line| line.starts_with("not judged"));
+    remarks.inspect(|line| assert!(line.starts_with(remark), "{out}")).count()
+}
+
+fn json(fleet: &Fleet, question: &[&str]) -> Value {
+    serde_json::from_str(&fleet.run(&[&["show"], question, &["--json"]].concat()).out).unwrap()
 }
 
 /// Nobody is called as fast as others where there are no others.
@@ -85,12 +102,63 @@ fn a_device_of_an_unknown_model_is_not_judged() {
 fn those_with_too_few_peers_are_not_called_as_fast_as_others() {
     let fleet =
         fleet(|n| vec![["", "kernel", "6.12"], ["sda", "model", "INTEL"], ["sdb", "model", model(n)]]);
-    let few = "; 6 devices and 6 hosts not judged: fewer than 7 of their kind";
-    fleet.run(&["show", "slow", "--peers", "7"]).says(0, &["no device is slow", few]);
-    let json = ["\"devices\": 0", "\"few_devices\": 6", "\"few_hosts\": 6"];
-    fleet.run(&["show", "slow", "--peers", "7", "--json"]).says(0, &json);
+    let slow = ["slow", "--peers", "7"];
+    let few = "not judged: 6 devices and 6 hosts with fewer than 7 of their kind: db14, db14 sdb,";
+    let judged = "no device is slow at equal load, of 14 devices and 14 hosts";
+    fleet.run(&[&["show"], &slow[..]].concat()).says(0, &[judged, few]);
+    let said = json(&fleet, &slow);
+    assert_eq!(said["judged"], json!({"devices": 14, "hosts": 14}));
+    let why =
+        |why: &str| said["not_judged"].as_array().unwrap().iter().filter(|one| one["why"] == why).count();
+    assert_eq!((why("few-of-its-kind"), why("few-requests")), (12, 20));
+    let page = fleet.path("page.html");
+    let html = ["--html", page.to_str().unwrap()];
+    fleet.run(&[&["show"], &slow[..], &html].concat()).says(0, &[few]);
+    assert!(
+        std::fs::read_to_string(page)
+            .unwrap()
+            .contains("Not judged: 6 devices and 6 hosts with fewer than 7")
+    );
     let ran = fleet.run(&["show", "slow"]);
-    assert!(ran.out.contains("no device is slow") && !ran.out.contains("not judged"), "{}", ran.out);
+    assert!(ran.out.contains("no device is slow") && only_boot_disks(&ran.out) == 1, "{}", ran.out);
+}
+
+/// A device that is alone with its load, and one whose archive is of minutes, are not called as fast as others.
+#[test]
+fn those_that_could_not_be_compared_are_named_with_the_reason() {
+    let fleet = Fleet::new();
+    let (mut stages, mut facts) = (Vec::new(), Vec::new());
+    for (n, host) in (0..14).map(|n| (n, format!("db{n:02}"))) {
+        // Seven of one model for three days, one of them at another load; seven of another for an hour.
+        let (value, hours) = if n < 7 { ("NV-A1", HOURS) } else { ("NV-B2", 1) };
+        for (device, name) in [("", "kernel"), ("sda", "model")] {
+            let [host, device, name, value] = [&host, device, name, value].map(String::from);
+            facts.push(Fact { host, ts: BEGIN_S, device, name, value });
+        }
+        stages.extend((0..hours).map(|hour| Stage {
+            host: host.clone(),
+            ts: BEGIN_S + 3_600 * (HOURS - 1 - hour),
+            device: "sda".into(),
+            class: "write".into(),
+            stage: "d2c".into(),
+            load: if n == 6 { 1_024 } else { 64 },
+            bucket_low_ns: 65_536,
+            n: 5_000,
+        }));
+    }
+    put(&fleet, &stages, |row| (row.host.clone(), row.ts));
+    put(&fleet, &facts, |row| (row.host.clone(), row.ts));
+    fleet.run(&["show", "slow"]).says(
+        0,
+        &[
+            "no device is slow at equal load, of 6 devices\n",
+            "not judged: 1 device with fewer than 6 of their kind at the same time and load: db06 sda\n",
+            "not judged: 7 devices with too few times and loads at which they could be compared: db07 sda,",
+        ],
+    );
+    let said = json(&fleet, &["slow"]);
+    assert_eq!(said["not_judged"][0], json!({"host": "db06", "device": "sda", "why": "few-at-its-load"}));
+    assert_eq!(said["not_judged"][1], json!({"host": "db07", "device": "sda", "why": "few-bins"}));
 }
 
 /// Latency may rise at one load and fall again beyond it: a device that is fast at its own load is not beyond a knee.
@@ -135,8 +203,8 @@ fn hosts_are_compared_by_the_device_that_serves_their_syncs() {
     for first in [["sda", "firmware", "1"], ["loop0", "scheduler", "none"]] {
         let fleet = with(first);
         let ran = fleet.run(&["show", "slow"]);
-        ran.says(0, &["no device is slow"]);
-        assert!(!ran.out.contains("not judged"), "{}", ran.out);
+        ran.says(0, &["no device is slow at equal load, of 20 devices and 20 hosts"]);
+        assert_eq!(only_boot_disks(&ran.out), 1, "{}", ran.out);
     }
 }
 
@@ -145,7 +213,10 @@ fn hosts_are_compared_by_the_device_that_serves_their_syncs() {
 fn hosts_are_not_compared_by_a_device_that_serves_few_of_their_syncs() {
     let fleet =
         fleet(|_| vec![["", "kernel", "6.12"], ["sda", "model", "INTEL"], ["sda", "scheduler", "none"]]);
-    let words = ["no device is slow", "; 20 devices and 20 hosts not judged: model not known"];
+    let words = [
+        "no device and no host could be compared",
+        "20 devices and 20 hosts without facts that say what they are: db00,",
+    ];
     fleet.run(&["show", "slow"]).says(0, &words);
 }
 
@@ -154,7 +225,9 @@ fn hosts_of_which_syncs_alone_are_known_are_counted() {
     let fleet = Fleet::new();
     let of = |n: i64| Sync { host: format!("db{n}"), ts: BEGIN_S, n: 9, ..Sync::default() };
     put(&fleet, &(0..3).map(of).collect::<Vec<_>>(), |row| (row.host.clone(), row.ts));
-    fleet.run(&["show", "slow"]).says(0, &["; 3 hosts not judged: model not known"]);
+    fleet
+        .run(&["show", "slow"])
+        .says(0, &["not judged: 3 hosts without facts that say what they are: db0, db1, db2"]);
 }
 
 /// An export begins after the recorder's start, whose segment may even be gone.

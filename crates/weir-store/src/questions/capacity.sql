@@ -1,6 +1,7 @@
 -- How far devices are from the load at which devices of their model slow down. The curve of a model is the 99th percentile of all
--- its requests at each load; its knee is the lowest load with three times the percentile of the lowest load. The load of a device
--- is the highest at or above which it served a hundredth of its requests. A device beyond the knee whose own load is fast is left out.
+-- its requests at each load; its knee is the lowest load with three times the percentile of the lowest load, and is not known where no
+-- load has that. The load of a device is the highest at or above which it served a
+-- hundredth of its requests.
 WITH
 {owners}
 kinds AS (
@@ -52,6 +53,4 @@ used AS (
 SELECT used.model, used.host, used.device, used.class, used.load, curve.knee, curve.base_ns, curve.p99 AS at_load_ns
 FROM used
 JOIN curve ON used.model = curve.model AND used.class = curve.class AND used.load = curve.load
-WHERE curve.knee IS NOT NULL AND used.load * 2 >= curve.knee
-  AND (used.load < curve.knee OR curve.p99 >= 3 * curve.base_ns)
 ORDER BY used.host, used.device, used.class

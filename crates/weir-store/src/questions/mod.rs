@@ -20,8 +20,8 @@ pub enum Question {
     Windows,
     /// The 99th percentile at each load beside that of peers, likewise.
     Loads,
-    /// How many devices and hosts are compared with none, since models are not known.
-    Unjudged,
+    /// Which devices and hosts there are to compare, and with how many.
+    Peers,
 }
 
 /// A named part of a question whose rows follow each from rows that have one value in a column.
@@ -86,7 +86,7 @@ impl Question {
         Question::Tails,
         Question::Windows,
         Question::Loads,
-        Question::Unjudged,
+        Question::Peers,
     ];
 
     /// Its name, which is its file's.
@@ -100,7 +100,7 @@ impl Question {
             Question::Tails => "tails",
             Question::Windows => "windows",
             Question::Loads => "loads",
-            Question::Unjudged => "unjudged",
+            Question::Peers => "peers",
         }
     }
 
@@ -114,7 +114,7 @@ impl Question {
             Question::Tails => include_str!("tails.sql"),
             Question::Windows => include_str!("windows.sql"),
             Question::Loads => include_str!("loads.sql"),
-            Question::Unjudged => include_str!("unjudged.sql"),
+            Question::Peers => include_str!("peers.sql"),
         }
     }
 
@@ -131,7 +131,7 @@ impl Question {
             Question::Change => const { &[part("x", "host")] },
             Question::Tails => const { &[part("t", "host")] },
             Question::Capacity => const { &[part("b", "host")] },
-            Question::Drift | Question::Unjudged => &[],
+            Question::Drift | Question::Peers => &[],
         }
     }
 

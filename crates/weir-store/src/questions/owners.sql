@@ -11,9 +11,9 @@ described AS (
   SELECT host FROM newest WHERE name = 'kernel' AND device = '' AND rn = 1),
 devices AS (
   SELECT n.host, n.device, MAX(CASE WHEN n.name = 'model' THEN n.value ELSE '' END) AS model,
-    MAX(CASE WHEN n.name = 'model' THEN n.value ELSE '' END) || ', ' ||
-    MAX(CASE WHEN n.name = 'firmware' THEN n.value ELSE '' END) || ', ' ||
-    MAX(CASE WHEN n.name = 'scheduler' THEN n.value ELSE '' END) AS peers
+    COALESCE(MAX(CASE WHEN n.name = 'model' THEN n.value END), '-') || ', ' ||
+    COALESCE(MAX(CASE WHEN n.name = 'firmware' THEN n.value END), '-') || ', ' ||
+    COALESCE(MAX(CASE WHEN n.name = 'scheduler' THEN n.value END), '-') AS peers
   FROM newest n LEFT JOIN described k ON n.host = k.host
   WHERE n.rn = 1 AND n.device <> ''
   GROUP BY n.host, n.device

@@ -1,6 +1,7 @@
 -- Devices and hosts that are slower than their peers at equal load. A bin is a window of time at one load; in each, the percentile
 -- of every device stands against median and MAD of the devices of the same model, firmware and scheduler (Iglewicz and Hoaglin,
--- 1993). Percentiles are of merged histograms.
+-- 1993). Percentiles are of merged histograms. Each device and host has at least a row, the one of the figure that could be compared
+-- in most bins: it says whether anything of it could be.
 WITH
 {owners}
 {binned}
@@ -49,13 +50,19 @@ e AS (
 z AS (
   SELECT peers, host, device, what, permille, v, n, med,
     6745e-4 * (v - med) / (1e0 + CASE WHEN mad > 5e-2 * med THEN mad ELSE 5e-2 * med END) AS z
-  FROM e WHERE n >= {peers}),
+  FROM e),
 f AS (
-  SELECT peers, host, device, what, permille, COUNT(*) AS bins,
-    SUM(CASE WHEN z > 35e-1 AND v > 13e-1 * med THEN 1 ELSE 0 END) AS slow_bins,
-    MIN(n) AS peers_n, median(v) AS own_ns, median(med) AS usual_ns
-  FROM z GROUP BY peers, host, device, what, permille)
+  SELECT peers, host, device, what, permille, SUM(CASE WHEN n >= {peers} THEN 1 ELSE 0 END) AS bins,
+    SUM(CASE WHEN n >= {peers} AND z > 35e-1 AND v > 13e-1 * med THEN 1 ELSE 0 END) AS slow_bins,
+    COALESCE(MIN(CASE WHEN n >= {peers} THEN n END), MAX(n)) AS peers_n,
+    COALESCE(median(CASE WHEN n >= {peers} THEN v END), 0e0) AS own_ns,
+    COALESCE(median(CASE WHEN n >= {peers} THEN med END), 0e0) AS usual_ns
+  FROM z GROUP BY peers, host, device, what, permille),
+o AS (
+  SELECT peers, host, device, what, permille, bins, slow_bins, peers_n, own_ns, usual_ns,
+    ROW_NUMBER() OVER (PARTITION BY host, device ORDER BY CASE WHEN permille = 0 THEN 1 ELSE 0 END, bins DESC, what, permille) AS rn
+  FROM f)
 SELECT peers, host, device, what, permille, bins, slow_bins, peers_n, own_ns, usual_ns
-FROM f
-WHERE slow_bins > 0
-ORDER BY host, device, what, permille
+FROM o
+WHERE slow_bins > 0 OR rn = 1
+ORDER BY CASE WHEN slow_bins > 0 THEN 0 ELSE 1 END, host, device, what, permille

@@ -1,4 +1,4 @@
--- Tails that grow: the 99th percentile in three thirds of the time, each device with itself at the load with most requests, and
+-- How tails grow: the 99th percentile in three thirds of the time, each device with itself at the load with most requests, and
 -- beside it what is usual for all devices.
 WITH b AS (
   SELECT host, device, class AS what, load,
@@ -42,5 +42,4 @@ u AS (
   FROM r)
 SELECT host, device, what, load, first_ns, second_ns, third_ns, first_p50_ns, third_p50_ns, growth, usual, n AS devices
 FROM u
-WHERE growth >= 13e-1 AND growth >= 13e-1 * usual AND second_ns >= first_ns AND third_ns >= second_ns
 ORDER BY host, device, what

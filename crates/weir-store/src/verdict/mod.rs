@@ -1,16 +1,18 @@
 //! What the rows of a question mean. Rules only: rows in, conclusions out.
 
 mod change;
+mod compared;
 mod slow;
 mod windows;
 
 pub use change::{Change, change};
+pub use compared::{NotCompared, Subject, Why, not_compared};
 pub use slow::{Cause, Figure, Slow, slow};
 pub use windows::{AtLoad, Window};
 
 use serde::{Deserialize, Serialize};
 
-/// A device whose tail grows, as the rows of the question say.
+/// How a device's tail grew, as the rows of the question say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// Host.
@@ -40,13 +42,19 @@ pub struct Tail {
 }
 
 impl Tail {
+    /// Whether it grows, from third to third, and by more than is usual.
+    pub fn has_grown(&self) -> bool {
+        let grows = self.second_ns >= self.first_ns && self.third_ns >= self.second_ns;
+        grows && self.growth >= 1.3 && self.growth >= 1.3 * self.usual
+    }
+
     /// Whether the whole distribution moved, not the tail alone.
     pub fn is_whole(&self) -> bool {
         self.third_p50_ns as f64 >= 1.3 * self.first_p50_ns as f64
     }
 }
 
-/// A device near its model's curve.
+/// A device on its model's curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Near {
     /// Model.
@@ -59,8 +67,8 @@ pub struct Near {
     pub class: String,
     /// Its load: reads and writes a second, a power of two.
     pub load: i64,
-    /// The load at which its model slows down.
-    pub knee: i64,
+    /// The load at which its model slows down; none where it does at no load that was seen.
+    pub knee: Option<i64>,
     /// 99th percentile of the model at the lowest load, ns.
     pub base_ns: i64,
     /// And at the device's load.
@@ -68,9 +76,15 @@ pub struct Near {
 }
 
 impl Near {
+    /// Whether it is within a factor of two of the knee, or beyond it. Beyond one, a device that is fast at its own load is not.
+    pub fn is_near(&self) -> bool {
+        let is_slow = self.at_load_ns >= 3 * self.base_ns;
+        self.knee.is_some_and(|knee| self.load * 2 >= knee && (self.load < knee || is_slow))
+    }
+
     /// Whether it is beyond the knee: not near, but there.
     pub fn is_beyond(&self) -> bool {
-        self.load >= self.knee
+        self.is_near() && self.knee.is_some_and(|knee| self.load >= knee)
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A row of the question: a figure of a device that is beyond its peers' in some bins.
+/// A row of the question: a figure of a device that is beyond its peers' in some bins, or that could be compared in most.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Model, firmware and scheduler.
@@ -21,11 +21,11 @@ pub struct Figure {
     pub what: String,
     /// 500 for the median, 990 for the 99th percentile; 0 for waits, which are a mean by sync.
     pub permille: i64,
-    /// Bins in which it could be compared.
+    /// Bins in which it could be compared; without any the rest is 0.
     pub bins: i64,
     /// Those in which it is slow.
     pub slow_bins: i64,
-    /// The fewest devices of a bin.
+    /// The fewest devices of such a bin; where there is none, the most of another.
     pub peers_n: i64,
     /// Median of its figures, ns.
     pub own_ns: f64,
@@ -34,9 +34,13 @@ pub struct Figure {
 }
 
 /// Fewer bins than this say nothing.
-const BINS_MIN: i64 = 3;
+pub(super) const BINS_MIN: i64 = 3;
 
 impl Figure {
+    pub(super) fn is_of_waits(&self) -> bool {
+        self.permille == 0
+    }
+
     fn is_slow(&self) -> bool {
         self.bins >= BINS_MIN && self.slow_bins * 10 >= self.bins * 7
     }

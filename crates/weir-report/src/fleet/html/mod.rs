@@ -54,6 +54,8 @@ pub struct Answer {
     pub sentence: String,
     /// Its table.
     pub listing: Listing,
+    /// What is to be said of others than those.
+    pub remarks: Vec<String>,
     /// The devices and hosts that those rows name, in their order; empty for other questions.
     pub slow: Vec<Slow>,
     /// Devices over time.
@@ -78,6 +80,7 @@ pub fn fleet(answer: &Answer) -> String {
         (lede(&time))
         @if let Some(rule) = rule(answer) { (paragraph(rule)) }
         @if rows > 0 { (data_table(&table)) }
+        @for remark in &answer.remarks { (paragraph(capitalised(remark))) }
         (maps(answer))
         (devices::section(answer))
         (loads::section(answer))
