@@ -253,12 +253,14 @@ fn answer_capacity(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said>
         device: one.device.clone(),
         why: Why::FewRequests,
     }));
+    let alone: Vec<(&str, &str)> = devices(&|row| row.model.is_empty()).into_iter().collect();
     let steady: Vec<(&str, &str)> = judged.difference(&with_knee).copied().collect();
     let sentence = capacity_sentence(judged.len(), near.len(), beyond.len());
     let rows: Vec<&Near> = all.iter().filter(|row| row.is_near()).collect();
     let answer = said(sentence, capacity(&rows), &rows, !beyond.is_empty())?;
     let mut remarks = remarks::not_judged(&not_judged, with);
     remarks.extend(Remark::of("whose model slows down at no load that was seen", "not near", &steady));
+    remarks.extend(Remark::of("of an unknown model, each by its own requests alone", "judged", &alone));
     let list = |devices: &[(&str, &str)]| -> Value {
         devices.iter().map(|(host, device)| json!({ "host": host, "device": device })).collect()
     };
@@ -266,6 +268,7 @@ fn answer_capacity(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said>
         ("judged", json!({ "devices": judged.len() })),
         ("not_judged", json!(not_judged)),
         ("slows_down_nowhere", list(&steady)),
+        ("model_not_known", list(&alone)),
     ];
     Ok(Said { remarks, beside, ..answer })
 }
@@ -395,7 +398,7 @@ fn capacity(all: &[&Near]) -> Listing {
             row.knee.map_or("-".to_string(), |knee| knee.to_string()),
             ns(row.base_ns as f64),
             ns(row.at_load_ns as f64),
-            row.model.clone(),
+            or_dash(&row.model),
             if row.is_beyond() { "beyond" } else { "near" }.to_string(),
         ]
     })

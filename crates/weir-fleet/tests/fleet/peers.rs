@@ -161,6 +161,52 @@ fn those_that_could_not_be_compared_are_named_with_the_reason() {
     assert_eq!(said["not_judged"][1], json!({"host": "db07", "device": "sda", "why": "few-bins"}));
 }
 
+/// Devices without a model are not one model: each is held against its own requests.
+#[test]
+fn capacity_takes_no_devices_of_unknown_models_together() {
+    let fleet = Fleet::new();
+    let stage = |device: &str, load: i64, ms: i64| Stage {
+        host: "db1".into(),
+        ts: BEGIN_S,
+        device: device.into(),
+        class: "write".into(),
+        stage: "g2c".into(),
+        load,
+        bucket_low_ns: ms * 1_000_000,
+        n: 5_000,
+    };
+    // A slow one that is as slow at every load, a fast one, and one with a knee of its own.
+    let stages = [
+        stage("vda", 256, 90),
+        stage("vdb", 64, 1),
+        stage("vdb", 128, 1),
+        stage("vdc", 64, 1),
+        stage("vdc", 256, 9),
+    ];
+    let fact = |device: &str, name: &str| Fact {
+        host: "db1".into(),
+        ts: BEGIN_S,
+        device: device.into(),
+        name: name.into(),
+        value: "none".into(),
+    };
+    let facts =
+        [fact("", "kernel"), fact("vda", "scheduler"), fact("vdb", "scheduler"), fact("vdc", "scheduler")];
+    put(&fleet, &stages, |row| (row.host.clone(), row.ts));
+    put(&fleet, &facts, |row| (row.host.clone(), row.ts));
+    fleet.run(&["show", "capacity"]).says(
+        1,
+        &[
+            "1 device is within a factor of two of the load at which the",
+            "1 of them beyond it",
+            "db1   vdc     write",
+            "not near: 2 devices whose model slows down at no load that was seen: db1 vda, db1 vdb\n",
+            "judged: 3 devices of an unknown model, each by its own requests alone: db1 vda, db1 vdb, db1 vdc\n",
+        ],
+    );
+    assert_eq!(json(&fleet, &["capacity"])["model_not_known"].as_array().unwrap().len(), 3);
+}
+
 /// Latency may rise at one load and fall again beyond it: a device that is fast at its own load is not beyond a knee.
 #[test]
 fn a_device_that_is_fast_at_its_load_has_capacity() {

@@ -57,7 +57,7 @@ impl Tail {
 /// A device on its model's curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Near {
-    /// Model.
+    /// Model; empty where it is not known, and the curve is the device's own.
     pub model: String,
     /// Host.
     pub host: String,
