@@ -36,8 +36,8 @@ fn append(out: &mut String, label: &str, edge: usize, lines: Vec<String>) {
 }
 
 /// Units stay on the line of their number.
-const UNITS: [&str; 15] =
-    ["ns", "µs", "ms", "s", "min", "%", "B", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB", "MB/s"];
+const UNITS: [&str; 16] =
+    ["ns", "µs", "ms", "s", "min", "%", "B", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB", "KB/s", "MB/s"];
 
 /// Whether no line may begin with this word.
 fn is_unit(word: &str) -> bool {

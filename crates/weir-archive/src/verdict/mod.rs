@@ -116,8 +116,10 @@ impl Trouble {
 pub struct Seen {
     /// A second.
     pub per_s: f64,
-    /// Normally.
+    /// Normally: in the middle one of the intervals.
     pub normal_per_s: f64,
+    /// On average over those.
+    pub normal_mean_per_s: f64,
     /// Median, ns; `None` where none returned.
     pub p50_ns: Option<i64>,
     /// Normally.
@@ -455,6 +457,7 @@ fn seen(slots: &[(i64, &Slot)], user: &User, normal: &NormalUser) -> Seen {
     Seen {
         per_s: all.values().sum::<i64>() as f64 / seconds(slots),
         normal_per_s: normal.per_s,
+        normal_mean_per_s: normal.mean_per_s,
         p50_ns: quantile(&all, 0.5),
         normal_p50_ns: normal.p50_ns,
         p99_ns: quantile(&all, 0.99),

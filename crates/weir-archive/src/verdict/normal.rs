@@ -16,8 +16,10 @@ pub struct NormalUser {
     pub user: User,
     /// Intervals in which syncs of it returned.
     pub intervals: usize,
-    /// Syncs a second.
+    /// Syncs a second in the middle one of all intervals: 0 where it has syncs in fewer than half of them.
     pub per_s: f64,
+    /// Syncs a second on average.
+    pub mean_per_s: f64,
     /// Median of the intervals' medians, ns.
     pub p50_ns: i64,
     /// Median of the intervals' 99th percentiles, ns.
@@ -69,7 +71,11 @@ impl Normals {
                 present.entry(user).or_default().push((slot.span_ms, syncs));
             }
         }
-        let users = present.iter().map(|(user, of)| ((*user).clone(), of_user(user, of, slots.len())));
+        let whole = Whole {
+            intervals: slots.len(),
+            seconds: slots.iter().map(|slot| slot.span_ms).sum::<i64>() as f64 / 1e3,
+        };
+        let users = present.iter().map(|(user, of)| ((*user).clone(), of_user(user, of, whole)));
         let devices =
             series.devices().into_iter().map(|device| (device.to_string(), of_device(&slots, device)));
         let mut loads: BTreeMap<User, Vec<i64>> = BTreeMap::new();
@@ -117,8 +123,15 @@ impl NormalUser {
     }
 }
 
-/// Of the intervals in which a user has a row, and of how many there are.
-fn of_user(user: &User, present: &[(i64, &UserSlot)], intervals: usize) -> NormalUser {
+/// All intervals that normal is taken from.
+#[derive(Clone, Copy)]
+struct Whole {
+    intervals: usize,
+    seconds: f64,
+}
+
+/// Of the intervals in which a user has a row, and of all.
+fn of_user(user: &User, present: &[(i64, &UserSlot)], whole: Whole) -> NormalUser {
     let rates = present.iter().map(|(span_ms, syncs)| syncs.count() * 1_000_000 / (*span_ms).max(1));
     let at = |q: f64| -> Vec<i64> {
         present.iter().filter_map(|(_, syncs)| quantile(&syncs.latency, q)).collect()
@@ -138,7 +151,9 @@ fn of_user(user: &User, present: &[(i64, &UserSlot)], intervals: usize) -> Norma
         user: user.clone(),
         intervals: present.iter().filter(|(_, syncs)| syncs.count() > 0).count(),
         // Who syncs now and then does not normally sync.
-        per_s: padded_median(rates.collect(), intervals) as f64 / 1e3,
+        per_s: padded_median(rates.collect(), whole.intervals) as f64 / 1e3,
+        mean_per_s: present.iter().map(|(_, syncs)| syncs.count()).sum::<i64>() as f64
+            / whole.seconds.max(1e-3),
         p50_ns: median(at(0.5)).unwrap_or(0),
         p99_ns,
         p99_high_ns: high(p99_ns, ranked(at(0.99), 0.1).unwrap_or(0)),

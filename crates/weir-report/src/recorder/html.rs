@@ -10,7 +10,7 @@ use crate::plot::{Axis, Figure, Join, LOOKS, Panel, Region, Scale, Series, Tint,
 use maud::{Markup, html};
 use weir_archive::series::{Histogram, Series as Course, Slot, User, quantile};
 use weir_archive::verdict::{Trouble, Verdict};
-use weir_core::units::{Nanos, per_second};
+use weir_core::units::Nanos;
 
 /// More points than this a line has no room for.
 const COLUMNS_MOST: usize = 600;
@@ -66,7 +66,7 @@ fn head_tiles(verdict: &Verdict) -> Vec<Tile> {
     let slowest =
         verdict.users.iter().filter(|user| user.per_s > 0.0).max_by(|a, b| a.per_s.total_cmp(&b.per_s));
     if let Some(user) = slowest {
-        let detail = format!("{}, {}/s", user.user, per_second(user.per_s));
+        let detail = format!("{}, {}", user.user, text::rate(user.per_s));
         out.push(tile("normal p99 of syncs", text::time_of(user.p99_ns), detail));
     }
     if let Some(event) = verdict.slowest.first() {
@@ -297,10 +297,10 @@ fn numbers(columns: &[Column<'_>], users: &[User]) -> Table {
 
 fn normal(verdict: &Verdict) -> Markup {
     let heads = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<String>>();
-    let users = verdict.users.iter().filter(|user| user.per_s > 0.0).map(|user| {
+    let users = text::shown_users(verdict).map(|user| {
         vec![
             user.user.to_string(),
-            format!("{}/s", per_second(user.per_s)),
+            text::user_rate(user),
             text::time_of(user.p50_ns),
             text::time_of(user.p99_ns),
         ]
@@ -308,7 +308,7 @@ fn normal(verdict: &Verdict) -> Markup {
     let devices = verdict.devices.iter().filter(|device| device.per_s > 0.0).map(|device| {
         vec![
             device.device.clone(),
-            format!("{}/s", per_second(device.per_s)),
+            text::rate(device.per_s),
             text::time_of(device.request_ns),
             format!("{} %", device.busy_percent),
             text::rate_words(device.busy_bytes_per_s),

@@ -3,10 +3,13 @@
 use serde_json::Value;
 use weir_archive::stall::goes_on;
 use weir_archive::tables::Event;
-use weir_archive::verdict::{Cause, Change, Seen, Trouble, Verdict};
-use weir_core::units::{Nanos, megabytes_per_second, per_second};
+use weir_archive::verdict::{Cause, Change, NormalUser, Seen, Trouble, Verdict};
+use weir_core::units::{Nanos, megabytes_per_second, per_second, significant};
 
 use crate::layout::{labelled, labelled_at, table};
+
+/// Of what comes less often a second, the time from one to the next is said.
+const RARE_PER_S: f64 = 0.1;
 
 /// The verdict. `time` says a Unix time, ms, in words; `unread` are sentences on files that could not be read.
 pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> String) -> String {
@@ -161,17 +164,41 @@ pub(super) fn of_syncs(seen: &Seen) -> String {
     let p99 = seen.p99_ns.map_or("none returned".to_string(), |ns| format!("p99 {}", time_of(ns)));
     let longest = seen.max_ns.map_or(String::new(), |ns| format!("; the longest took {}", time_of(ns)));
     format!(
-        "{}/s, normally {}/s; {p99}, normally {}{longest}.",
-        per_second(seen.per_s),
-        per_second(seen.normal_per_s),
+        "{}{}; {p99}, normally {}{longest}.",
+        rate(seen.per_s),
+        normal_rate(seen),
         time_of(seen.normal_p99_ns)
     )
+}
+
+/// `758/s`, and of rare things `one in 30.0 s`.
+pub(super) fn rate(per_s: f64) -> String {
+    if per_s > 0.0 && per_s < RARE_PER_S {
+        format!("one in {}", Nanos((1e9 / per_s) as u64))
+    } else {
+        format!("{}/s", per_second(per_s))
+    }
+}
+
+/// What is normal, where there is any. Of syncs that most intervals have none of, the average says more than the median.
+fn normal_rate(seen: &Seen) -> String {
+    if seen.normal_per_s > 0.0 {
+        format!(", normally {}", rate(seen.normal_per_s))
+    } else if seen.normal_mean_per_s > 0.0 {
+        format!(", on average {}", rate(seen.normal_mean_per_s))
+    } else {
+        String::new()
+    }
 }
 
 pub(super) fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String {
     match change {
         Change::Load { user, bytes_per_s, normal_bytes_per_s } => {
-            let (now, before) = (rate_words(*bytes_per_s), rate_words(*normal_bytes_per_s));
+            let now = rate_words(*bytes_per_s);
+            let before = match normal_bytes_per_s {
+                0 => "nothing".to_string(),
+                rate => rate_words(*rate),
+            };
             format!("{user} began: it moved {now} in the first interval, normally {before}.")
         }
         Change::Event(event) => format!("{}: {}", time(event.ts_ms), of_event(event)),
@@ -215,13 +242,8 @@ pub(super) fn slow(event: &Event, time: &dyn Fn(i64) -> String) -> Vec<String> {
 fn normal(out: &mut String, verdict: &Verdict) {
     let intervals = format!("Normal is the median of {} intervals.", verdict.normal_from);
     labelled(out, "normal", &intervals);
-    let users = verdict.users.iter().filter(|user| user.per_s > 0.0);
-    let users: Vec<Vec<String>> = users
-        .map(|user| {
-            let figures =
-                [format!("{}/s", per_second(user.per_s)), time_of(user.p50_ns), time_of(user.p99_ns)];
-            [user.user.to_string()].into_iter().chain(figures).collect()
-        })
+    let users: Vec<Vec<String>> = shown_users(verdict)
+        .map(|user| vec![user.user.to_string(), user_rate(user), time_of(user.p50_ns), time_of(user.p99_ns)])
         .collect();
     if !users.is_empty() {
         let head = ["syncs of", "rate", "p50", "p99"].map(String::from).to_vec();
@@ -234,7 +256,7 @@ fn normal(out: &mut String, verdict: &Verdict) {
         .map(|device| {
             vec![
                 device.device.clone(),
-                format!("{}/s", per_second(device.per_s)),
+                rate(device.per_s),
                 time_of(device.request_ns),
                 format!("{} %", device.busy_percent),
                 rate_words(device.busy_bytes_per_s),
@@ -247,6 +269,16 @@ fn normal(out: &mut String, verdict: &Verdict) {
     }
 }
 
+/// Those that sync in most intervals; where nobody does, those that do now and then.
+pub(super) fn shown_users(verdict: &Verdict) -> impl Iterator<Item = &NormalUser> {
+    let is_any = verdict.users.iter().any(|user| user.per_s > 0.0);
+    verdict.users.iter().filter(move |user| if is_any { user.per_s > 0.0 } else { user.mean_per_s > 0.0 })
+}
+
+pub(super) fn user_rate(user: &NormalUser) -> String {
+    if user.per_s > 0.0 { rate(user.per_s) } else { format!("on average {}", rate(user.mean_per_s)) }
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -255,8 +287,12 @@ pub(super) fn time_of(ns: i64) -> String {
     Nanos(u64::try_from(ns).unwrap_or(0)).to_string()
 }
 
+/// Of less than a tenth of a megabyte, thousands of bytes.
 pub(super) fn rate_words(bytes_per_s: i64) -> String {
-    megabytes_per_second(bytes_per_s as f64)
+    match bytes_per_s {
+        1..100_000 => format!("{} KB/s", significant(bytes_per_s as f64 / 1e3)),
+        rate => megabytes_per_second(rate as f64),
+    }
 }
 
 pub(super) fn length(ms: i64) -> String {
@@ -267,7 +303,6 @@ pub(super) fn length(ms: i64) -> String {
 mod tests {
     use weir_archive::series::User;
     use weir_archive::stall::Stall;
-    use weir_archive::verdict::NormalUser;
 
     use super::*;
 
@@ -364,7 +399,7 @@ mod tests {
                 "One thing",
                 "vm.dirty_bytes went from 0 to 1",
                 "p99 200 ms, normally 0 s; the longest took 14.0 s.",
-                "cp began: it moved 447 MB/s in the first interval, normally 0 MB/s.",
+                "cp began: it moved 447 MB/s in the first interval, normally nothing.",
                 "not seen a file",
                 "sda completed nothing for 3.00 s",
                 "snapshots/a.json (slow sync)",
@@ -381,6 +416,28 @@ mod tests {
             assert_eq!(headline(&unseen), "No I/O of sdz was recorded then.");
             let unseen = Verdict { unseen: Some("mariadbx".into()), ..unseen };
             assert_eq!(headline(&unseen), "No syncs of mariadbx were recorded then.");
+        }
+    }
+
+    #[test]
+    fn a_rate_below_the_digits_that_are_printed_is_said_by_its_time() {
+        let seen = |per_s, normal_per_s, normal_mean_per_s| Seen {
+            per_s,
+            normal_per_s,
+            normal_mean_per_s,
+            ..Seen::default()
+        };
+        for (seen, expected) in [
+            (seen(5.0, 100.0, 90.0), "5.00/s, normally 100/s; none returned"),
+            (seen(0.0, 0.017, 1.0), "0/s, normally one in 58.8 s; none returned"),
+            (seen(0.2, 0.0, 1.0 / 30.0), "0.20/s, on average one in 30.0 s; none returned"),
+            (seen(0.002, 0.0, 33.3), "one in 8.33 min, on average 33.3/s; none returned"),
+            (seen(5.0, 0.0, 0.0), "5.00/s; none returned"),
+        ] {
+            assert!(of_syncs(&seen).starts_with(expected), "{} {expected}", of_syncs(&seen));
+        }
+        for (bytes_per_s, expected) in [(0, "0 MB/s"), (3_100, "3.10 KB/s"), (447_000_000, "447 MB/s")] {
+            assert_eq!(rate_words(bytes_per_s), expected);
         }
     }
 
