@@ -12,6 +12,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use weir_core::units::{Nanos, significant};
 
 use crate::series::{Series, Slot, User, UserSlot, quantile};
 use crate::tables::Event;
@@ -47,7 +48,7 @@ const LOAD_BYTES_PER_S: i64 = 1_000_000;
 const LOAD_TIMES: i64 = 5;
 
 /// What is to be said of a stretch of time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Verdict {
     /// Its start, Unix time, ms.
     pub since_ms: i64,
@@ -572,9 +573,19 @@ fn blind(series: &Series, inside: &[(i64, &Slot)], unrecorded_ms: i64) -> Vec<St
         blind.push(format!("{} events were left out: there are too many to hold", series.left_out));
     }
     if unrecorded_ms > 0 {
-        blind.push(format!("nothing was recorded for {} s of that time", unrecorded_ms / 1000));
+        blind.push(format!("nothing was recorded for {} of that time", length(unrecorded_ms)));
     }
     blind
+}
+
+/// A length of time, ms, in words: minutes of a month would say little.
+pub fn length(ms: i64) -> String {
+    const HOUR_MS: i64 = 3_600_000;
+    match ms.max(0) {
+        ms if ms < 2 * HOUR_MS => Nanos(ms.unsigned_abs().saturating_mul(1_000_000)).to_string(),
+        ms if ms < 48 * HOUR_MS => format!("{} hours", significant(ms as f64 / HOUR_MS as f64)),
+        ms => format!("{} days", significant(ms as f64 / (24 * HOUR_MS) as f64)),
+    }
 }
 
 /// What the recorders of that time said that they do not see. They say it when they start, and again and again.

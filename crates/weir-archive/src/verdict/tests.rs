@@ -383,7 +383,7 @@ fn gaps_and_losses_are_said() {
     let slow = r#"{"what": "slow syncs one by one", "count": 3}"#;
     series.events.push(Event { kind: "left_out".into(), ..lost(5, slow) });
     let blind = whole(&series).blind;
-    assert!(blind.iter().any(|said| said.contains("200 s")), "{blind:?}");
+    assert!(blind.iter().any(|said| said.contains("3.33 min")), "{blind:?}");
     let expected = "not recorded: 14 requests; 3 slow syncs one by one; 1 times something";
     assert!(blind.iter().any(|said| said == expected), "{blind:?}");
     assert!(judge(&series, -10, 0).blind[0].contains("nothing was recorded"));
@@ -448,7 +448,10 @@ fn time_at_the_edges_in_which_nothing_was_recorded_is_said() {
         assert_eq!(verdict.unrecorded_ms, unrecorded_ms, "{since_ms} to {until_ms}");
         assert_eq!(verdict.blind.is_empty(), unrecorded_ms == 0, "{:?}", verdict.blind);
     }
-    assert!(of(0, END_MS + 600_000).blind[0].contains("nothing was recorded for 600 s"));
+    assert!(of(0, END_MS + 600_000).blind[0].contains("nothing was recorded for 10.0 min of that time"));
+    for (ms, words) in [(7_199_000, "120 min"), (7_200_000, "2.00 hours"), (2_591_689_000, "30.0 days")] {
+        assert_eq!(length(ms), words);
+    }
 }
 
 #[test]

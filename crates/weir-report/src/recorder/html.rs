@@ -9,7 +9,7 @@ use crate::page::{
 use crate::plot::{Axis, Figure, Join, LOOKS, Panel, Region, Scale, Series, Tint, Unit};
 use maud::{Markup, html};
 use weir_archive::series::{Histogram, Series as Course, Slot, User, quantile};
-use weir_archive::verdict::{Trouble, Verdict};
+use weir_archive::verdict::{Trouble, Verdict, length};
 use weir_core::units::Nanos;
 
 /// More points than this a line has no room for.
@@ -77,21 +77,25 @@ fn head_tiles(verdict: &Verdict) -> Vec<Tile> {
         ));
     }
     let troubled_ms: i64 = regions(verdict).iter().map(|(from, to)| to - from).sum();
-    let of = format!("of {}", text::length(verdict.until_ms - verdict.since_ms));
-    out.push(tile("not as usual", text::length(troubled_ms), of));
+    let of = format!("of {}", length(verdict.until_ms - verdict.since_ms));
+    out.push(tile("not as usual", length(troubled_ms), of));
     out
 }
 
 fn of_trouble(at: usize, trouble: &Trouble, time: &dyn Fn(i64) -> String) -> Markup {
-    let length = text::length(trouble.end_ms - trouble.begin_ms);
-    let heading = format!("{}, {length}: {}", time(trouble.begin_ms), text::cause(&trouble.cause));
+    let length = length(trouble.end_ms - trouble.begin_ms);
+    let heading = format!(
+        "{}, {length}: {}",
+        time(trouble.begin_ms),
+        text::cause(&trouble.cause, trouble.user.as_ref())
+    );
     let row = |name: &str, value: String| (name.to_string(), value, String::new());
     let mut rows = Vec::new();
     if let (Some(user), Some(seen)) = (&trouble.user, &trouble.syncs) {
         rows.push(row("syncs", format!("{user}: {}", text::of_syncs(seen))));
     }
     rows.push(row("evidence", text::evidence(&trouble.cause)));
-    rows.extend(trouble.changes.iter().map(|change| row("changed", text::of_change(change, time))));
+    rows.extend(text::changes(&trouble.changes, time).into_iter().map(|change| row("changed", change)));
     section(&format!("trouble-{at}"), &heading, facts_table(&rows))
 }
 

@@ -1,12 +1,16 @@
 //! The verdict for people: what was not as usual first, then what is normal.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+use weir_archive::series::User;
 use weir_archive::stall::goes_on;
 use weir_archive::tables::Event;
-use weir_archive::verdict::{Cause, Change, NormalUser, Seen, Trouble, Verdict};
+use weir_archive::verdict::{Cause, Change, NormalUser, Seen, Trouble, Verdict, length};
 use weir_core::units::{Nanos, megabytes_per_second, per_second, significant};
 
 use crate::layout::{labelled, labelled_at, table};
+use crate::table::listing;
 
 /// Of what comes less often a second, the time from one to the next is said.
 const RARE_PER_S: f64 = 0.1;
@@ -22,7 +26,11 @@ pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> Strin
     }
     if verdict.untold > 0 {
         out.push('\n');
-        labelled_at(&mut out, "", 0, &format!("{} lesser ones are not told.", verdict.untold));
+        let untold = match verdict.untold {
+            1 => "A lesser one is not told.".to_string(),
+            n => format!("{n} lesser ones are not told."),
+        };
+        labelled_at(&mut out, "", 0, &untold);
     }
     out.push('\n');
     normal(&mut out, verdict);
@@ -30,7 +38,8 @@ pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> Strin
         out.push('\n');
         let rows = verdict.slowest.iter().map(|event| slow(event, time));
         let head = ["slowest syncs", "took", "process", "device", "waited for"].map(String::from).to_vec();
-        table(&mut out, &[head].into_iter().chain(rows).collect::<Vec<_>>(), 1);
+        let rows: Vec<Vec<String>> = [head].into_iter().chain(rows).collect();
+        out.push_str(&listing(&rows, &[false, true, false, false, false]));
     }
     for stall in &verdict.stalls {
         labelled(&mut out, "stood still", &format!("{}: {}", time(stall.ts_ms), of_event(stall)));
@@ -70,19 +79,71 @@ fn nothing_unusual(verdict: &Verdict) -> String {
 fn of_trouble(trouble: &Trouble, time: &dyn Fn(i64) -> String) -> String {
     let mut out = String::new();
     let length = length(trouble.end_ms - trouble.begin_ms);
-    labelled_at(&mut out, "", 0, &format!("{}, {length}: {}", time(trouble.begin_ms), cause(&trouble.cause)));
+    labelled_at(
+        &mut out,
+        "",
+        0,
+        &format!("{}, {length}: {}", time(trouble.begin_ms), cause(&trouble.cause, trouble.user.as_ref())),
+    );
     if let (Some(user), Some(seen)) = (&trouble.user, &trouble.syncs) {
         labelled(&mut out, "syncs", &format!("{user}: {}", of_syncs(seen)));
     }
     labelled(&mut out, "evidence", &evidence(&trouble.cause));
-    for change in &trouble.changes {
-        labelled(&mut out, "changed", &of_change(change, time));
+    for change in changes(&trouble.changes, time) {
+        labelled(&mut out, "changed", &change);
     }
     out
 }
 
-pub(super) fn cause(cause: &Cause) -> String {
+/// What changed, a sentence each. A knob that somebody turns again and again has one for all times.
+pub(super) fn changes(all: &[Change], time: &dyn Fn(i64) -> String) -> Vec<String> {
+    let knob = |change: &Change| match change {
+        Change::Event(event) if event.kind == "knob" => Some(detail_word(event, "knob")),
+        _ => None,
+    };
+    let mut turned: BTreeMap<String, Vec<&Event>> = BTreeMap::new();
+    for change in all {
+        if let (Change::Event(event), Some(knob)) = (change, knob(change)) {
+            turned.entry(knob).or_default().push(event);
+        }
+    }
+    let sentence = |change: &Change| match knob(change) {
+        None => Some(of_change(change, time)),
+        // Where it was first turned.
+        Some(knob) => turned.remove(&knob).map(|events| of_knob(&knob, &events, time)),
+    };
+    all.iter().filter_map(sentence).collect()
+}
+
+fn of_knob(knob: &str, events: &[&Event], time: &dyn Fn(i64) -> String) -> String {
+    let (Some(first), Some(last)) = (events.first(), events.last()) else { return String::new() };
+    if events.len() == 1 {
+        return format!("{}: {}", time(first.ts_ms), of_event(first));
+    }
+    format!(
+        "{} to {}: {knob} went from {} to {} in {} changes.",
+        time(first.ts_ms),
+        time(last.ts_ms),
+        detail_word(first, "before"),
+        detail_word(last, "after"),
+        events.len()
+    )
+}
+
+fn detail_word(event: &Event, key: &str) -> String {
+    let detail: Value = serde_json::from_str(&event.detail).unwrap_or_default();
+    detail[key].as_str().unwrap_or_default().to_string()
+}
+
+/// `user` is the one whose syncs it was.
+pub(super) fn cause(cause: &Cause, user: Option<&User>) -> String {
     match cause {
+        Cause::Flood { culprit, share, .. } if Some(culprit) == user => {
+            format!(
+                "a flood. Syncs spent {} of their time behind I/O of other processes of {culprit}.",
+                percent(*share)
+            )
+        }
         Cause::Flood { culprit, share, .. } => {
             format!("a flood. Syncs spent {} of their time behind I/O of {culprit}.", percent(*share))
         }
@@ -191,7 +252,7 @@ fn normal_rate(seen: &Seen) -> String {
     }
 }
 
-pub(super) fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String {
+fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String {
     match change {
         Change::Load { user, bytes_per_s, normal_bytes_per_s } => {
             let now = rate_words(*bytes_per_s);
@@ -206,8 +267,7 @@ pub(super) fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String
 }
 
 pub(super) fn of_event(event: &Event) -> String {
-    let detail: Value = serde_json::from_str(&event.detail).unwrap_or_default();
-    let word = |key: &str| detail[key].as_str().unwrap_or_default().to_string();
+    let word = |key: &str| detail_word(event, key);
     match event.kind.as_str() {
         "knob" => format!("{} went from {} to {}.", word("knob"), word("before"), word("after")),
         "guard" => format!("the guard: {}.", word("did")),
@@ -295,13 +355,8 @@ pub(super) fn rate_words(bytes_per_s: i64) -> String {
     }
 }
 
-pub(super) fn length(ms: i64) -> String {
-    Nanos(u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000)).to_string()
-}
-
 #[cfg(test)]
 mod tests {
-    use weir_archive::series::User;
     use weir_archive::stall::Stall;
 
     use super::*;
@@ -439,6 +494,59 @@ mod tests {
         for (bytes_per_s, expected) in [(0, "0 MB/s"), (3_100, "3.10 KB/s"), (447_000_000, "447 MB/s")] {
             assert_eq!(rate_words(bytes_per_s), expected);
         }
+    }
+
+    #[test]
+    fn a_knob_that_is_turned_again_and_again_has_one_sentence() {
+        let turned = |ts_ms, knob: &str, before: &str, after: &str| {
+            let detail = format!(r#"{{"knob":"{knob}","before":"{before}","after":"{after}"}}"#);
+            Change::Event(Event { ts_ms, kind: "knob".into(), detail, ..Event::default() })
+        };
+        let clock = Change::Event(Event { ts_ms: 3, kind: "clock".into(), ..Event::default() });
+        let all = [turned(1, "a", "0", "1"), turned(2, "b", "8", "9"), clock, turned(4, "a", "1", "0")];
+        assert_eq!(
+            changes(&all, &|ms| format!("T{ms}")),
+            [
+                "T1 to T4: a went from 0 to 0 in 2 changes.",
+                "T2: b went from 8 to 9.",
+                "T3: the clock was set, or the machine slept."
+            ]
+        );
+    }
+
+    #[test]
+    fn processes_of_one_name_in_the_way_of_each_other_are_called_others() {
+        let [one, other] = ["dd", "cp"].map(User::named);
+        let of = |culprit: &User| Cause::Flood {
+            culprit: culprit.clone(),
+            way: "writeback".into(),
+            share: 0.9,
+            all_others: 0.9,
+            bytes_per_s: 0,
+        };
+        let words = "a flood. Syncs spent 90 % of their time behind I/O of ";
+        for (culprit, whose) in [(&one, "other processes of dd."), (&other, "cp.")] {
+            assert_eq!(cause(&of(culprit), Some(&one)), format!("{words}{whose}"));
+        }
+    }
+
+    /// Who asks for a unit that syncs now and then sees what is normal for it.
+    #[test]
+    fn users_that_sync_now_and_then_are_shown_where_there_are_no_others() {
+        let user = |name: &str, per_s, mean_per_s| NormalUser {
+            user: User::named(name),
+            per_s,
+            mean_per_s,
+            ..NormalUser::default()
+        };
+        let of = |users: Vec<NormalUser>| {
+            let mut out = String::new();
+            normal(&mut out, &Verdict { users, ..Verdict::default() });
+            out
+        };
+        let rare = user("rarely", 0.0, 1.0 / 16.0);
+        assert!(of(vec![rare.clone()]).contains("rarely    on average one in 16.0 s  0 s  0 s"));
+        assert!(!of(vec![rare, user("often", 5.0, 5.0)]).contains("rarely"));
     }
 
     #[test]
