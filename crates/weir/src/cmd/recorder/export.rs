@@ -22,6 +22,10 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         let what = format!("no table is called `{}`", args.table);
         return Err(Usage { what, hint: Some(format!("name one of {}", names.join(", "))) }.into());
     };
+    if args.parquet && args.to.is_none() && io::stdout().is_terminal() {
+        let hint = "name a file with --to, or leave --parquet out".to_string();
+        return Err(Usage { what: "a terminal cannot show Parquet".to_string(), hint: Some(hint) }.into());
+    }
     let (since_ms, until_ms) = stretch(&args.since, args.until.as_deref(), &Zoned::now())?;
     let archive = Archive::to_read(&dir(args.dir.clone())?)?;
     let mut file = match &args.to {
