@@ -222,6 +222,7 @@ impl CgroupSight {
             written_bytes: written.map(|(now, before)| now.saturating_sub(before)),
             elsewhere_bytes: now.elsewhere_bytes.saturating_sub(before.elsewhere_bytes),
             sent_bytes: 0,
+            before_bytes: 0,
             cpu_us: cpu_us.map(|(now, before)| now.saturating_sub(before)),
             read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
             memory_stall_ns: 1000 * now.memory_stall_us.saturating_sub(before.memory_stall_us),

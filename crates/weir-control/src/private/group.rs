@@ -50,6 +50,8 @@ pub struct Group {
     pub elsewhere_bytes: u64,
     /// Given to write(2) by its processes, as far as it is known, in bytes.
     pub sent_bytes: u64,
+    /// The same in the seconds before it was held, in the first look at it: a writer may be in its next write for as long as the device takes.
+    pub before_bytes: u64,
     /// Processor time that it used, in microseconds (cpu.stat); `None` where nothing counts it.
     pub cpu_us: Option<u64>,
     /// Read from any device, in bytes.

@@ -9,9 +9,10 @@ use super::{Group, Transition};
 const OVER_NS: u64 = 5 * SECOND_NS;
 /// A process that gives so many times to write(2) what its group is counted with writes pages of others' groups.
 const ESCAPED: f64 = 3.0;
-
 /// That is believed after so long, where processor time can be limited instead.
 const ESCAPED_NS: u64 = 2 * SECOND_NS;
+/// And after so long where syncs surely lose: it fills memory meanwhile.
+const ESCAPED_PLAINLY_NS: u64 = SECOND_NS / 2;
 
 /// What all groups did in the last seconds, a look each.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +28,7 @@ struct Look {
     refault_bytes: u64,
     written_bytes: u64,
     sent_bytes: u64,
+    before_bytes: u64,
     /// Of `sent_bytes`, what the io controller counted on any device; all of it where there is none.
     counted_bytes: u64,
     backlog_bytes: u64,
@@ -45,9 +47,12 @@ impl Harm {
             refault_bytes: sum(|group| group.refault_bytes),
             written_bytes: sum(Group::bytes),
             sent_bytes: sum(|group| group.sent_bytes),
+            before_bytes: sum(|group| group.before_bytes),
             counted_bytes: sum(Group::counted_bytes),
             backlog_bytes: sum(|group| group.memory.backlog()),
-            writes: groups.iter().any(|group| group.bytes() > 0 || group.memory.backlog() > 0),
+            writes: groups
+                .iter()
+                .any(|group| group.bytes() + group.before_bytes + group.memory.backlog() > 0),
         });
         let mut held = self.elapsed_ns();
         while let Some(first) = self.looks.front().filter(|look| held >= OVER_NS + look.elapsed_ns) {
@@ -66,12 +71,19 @@ impl Harm {
     }
 
     /// Whether the group writes pages that count for others: they are no more dirty for it than they are written for it.
-    pub fn escapes(&self) -> bool {
+    pub fn escapes(&self, is_plain: bool) -> bool {
         let elapsed_ns = self.elapsed_ns();
         let sum = |of: fn(&Look) -> u64| self.looks.iter().map(of).sum::<u64>() as f64;
         let backlog = self.looks.back().map_or(0, |look| look.backlog_bytes) as f64;
         let counted = sum(|look| look.counted_bytes) + backlog;
-        elapsed_ns >= ESCAPED_NS && sum(|look| look.sent_bytes) > ESCAPED * counted + 5.0 * least(elapsed_ns)
+        let is_more = |sent: f64| sent > ESCAPED * counted + 5.0 * least(elapsed_ns);
+        let sent = sum(|look| look.sent_bytes);
+        match elapsed_ns {
+            // Some of what it gave before it was held is written by then.
+            ESCAPED_NS.. => is_more(sent + sum(|look| look.before_bytes)),
+            ESCAPED_PLAINLY_NS.. => is_plain && is_more(sent),
+            _ => false,
+        }
     }
 
     /// What harm there is.
@@ -89,7 +101,7 @@ impl Harm {
         if sum(|look| look.refault_bytes) > least(elapsed_ns).max(STALL * sum(|look| look.written_bytes)) {
             return Some(Transition::WorkingSet);
         }
-        if self.escapes() {
+        if self.escapes(false) {
             return Some(Transition::Escapes);
         }
         let writes = self.looks.iter().any(|look| look.writes);

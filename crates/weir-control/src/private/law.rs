@@ -210,6 +210,7 @@ impl Law {
         (self.too_much, self.good, self.cut_from) = (None, None, None);
         (self.vain, self.kept_bounded) = (None, None);
         self.harm.forget();
+        self.harm.push(seen.elapsed_ns, seen.groups);
         let state = match seen.need {
             Need::Pausing if !is_waiting(seen) => State::Loose,
             _ => State::Bounded { time_ns: BUDGET_NS },
@@ -218,10 +219,15 @@ impl Law {
         Some(Transition::Arm)
     }
 
+    fn loses_to_pages_of_others(&self, seen: &Seen<'_>) -> bool {
+        let is_lost = !pauses(seen) && !matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
+        let is_plain = matches!(seen.kept, Kept::Bad(_)) || is_waiting(seen);
+        is_lost && self.harm.escapes(is_plain)
+    }
+
     /// What ends a limit, or keeps it from being one that counts.
     fn end(&mut self, seen: &Seen<'_>) -> Option<Transition> {
-        let is_lost = !pauses(seen) && !matches!(seen.kept, Kept::Good(_) | Kept::Close(_));
-        if seen.can_quota && !self.escapes() && is_lost && self.harm.escapes() {
+        if seen.can_quota && !self.escapes() && self.loses_to_pages_of_others(seen) {
             // Without any limit they lose.
             self.kept_bounded = Some(0.0);
             let means = Means::ProcessorsAlone { drains_from_ns: Some(seen.at_ns) };

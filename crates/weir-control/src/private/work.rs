@@ -24,7 +24,7 @@ impl Work {
     /// Takes in a look.
     pub fn push(&mut self, elapsed_ns: u64, group: &Group) {
         self.backlog_bytes = group.memory.backlog();
-        self.looks.push(elapsed_ns, group.bytes(), WINDOW_NS);
+        self.looks.push(elapsed_ns, group.bytes() + group.before_bytes, WINDOW_NS);
     }
 }
 

@@ -381,9 +381,22 @@ fn who_writes_to_another_device_too_does_not_write_pages_of_others() {
             ..Group::default()
         };
         (0..30).for_each(|_| harm.push(100_000_000, &[group]));
-        harm.escapes()
+        harm.escapes(false)
     };
     assert_eq!((seen(0), seen(9_000_000)), (true, false));
+}
+
+/// It fills memory before it is held, and is in its next write from then on.
+#[test]
+fn who_wrote_pages_of_others_before_it_was_held_is_known_by_that() {
+    let mut plant = Plant::new(40.0, 4.0, |_, _, _| 0.1);
+    plant.run(3);
+    plant.law.let_go();
+    (plant.is_writing, plant.can_quota) = (false, true);
+    plant.run(5);
+    (plant.group.is_at_work, plant.group.before_bytes) = (true, 900_000_000);
+    plant.waits_in_a_write(30);
+    assert_eq!(plant.said.last(), Some(&Transition::Quota), "{:?}", plant.said);
 }
 
 #[test]

@@ -147,6 +147,16 @@ impl Plant {
         sent
     }
 
+    /// For so many looks: what it gave before, the device writes, and no commit ends.
+    pub fn waits_in_a_write(&mut self, looks: u32) {
+        for _ in 0..looks {
+            self.now_ns += LOOK_NS;
+            (self.group.sent_bytes, self.group.written_bytes) = (0, Some(0));
+            self.step(0.0, self.rate / 10.0);
+            self.group.before_bytes = 0;
+        }
+    }
+
     fn step(&mut self, kept: f64, delivered: f64) {
         if self.now_ns > self.law.judged_from() {
             let noise = NOISE * self.normal();

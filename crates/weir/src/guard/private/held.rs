@@ -54,7 +54,7 @@ pub struct Held {
     sight: CgroupSight,
     work: Work,
     yields: Yield,
-    /// Given to write(2) in the seconds before it was held, until that is counted: it may wait in its next write for as long as the device takes.
+    /// Given to write(2) in the seconds before it was held, until that is told.
     before_bytes: u64,
     /// When it was at work last, or was taken.
     wrote_ns: u64,
@@ -376,7 +376,7 @@ impl Groups {
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
             held.proof.push(&group);
             held.yields.push(&group);
-            group.sent_bytes += std::mem::take(&mut held.before_bytes);
+            group.before_bytes = std::mem::take(&mut held.before_bytes);
             held.work.push(elapsed_ns, &group);
             seen.push_front(group);
         }
