@@ -76,7 +76,7 @@ pub struct DeviceLoad {
     pub discard_wait_ms: f64,
     /// Mean time of a flush, ms; 0 without flushes.
     pub flush_wait_ms: f64,
-    /// Mean number of requests queued or in flight (iostat's aqu-sz).
+    /// Mean number of requests queued or in flight; iostat's aqu-sz counts a flush twice.
     pub queue_mean: f64,
     /// Requests in flight at the later sample.
     pub in_flight: u64,

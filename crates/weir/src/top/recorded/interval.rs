@@ -47,7 +47,8 @@ pub fn device(
         write_wait_ms: wait("write_ms", "writes"),
         discard_wait_ms: wait("discard_ms", "discards"),
         flush_wait_ms: wait("flush_ms", "flushes"),
-        queue_mean: count("queue_ms") / span_ms as f64,
+        // The kernel's sum has flushes twice; see weir-host's diskstats.
+        queue_mean: (count("queue_ms") - count("flush_ms")).max(0.0) / span_ms as f64,
         in_flight: amount(slot.counters.get("in_flight")),
     };
     let counted = DeviceFrame::new(
