@@ -272,8 +272,27 @@ fn statements(u: &Utilization, known: Option<&Known>) -> Vec<String> {
         );
     }
     said.push(service(u));
+    said.extend(flushes(u));
     said.extend(coarse(u));
     said
+}
+
+/// "Accounting the containing request is enough" (block/blk-mq.c, `blk_account_io_done`): that of a sync is a write of no bytes.
+fn flushes(u: &Utilization) -> Option<String> {
+    let commands = per_second(u.load.flushes_per_second);
+    let of_data = u.stages.as_ref().map(|row| {
+        format!(
+            "; {} requests a second moved data, and `in queue` and `in device` are of these",
+            per_second(row.iops)
+        )
+    });
+    (u.load.flushes_per_second > 0.0).then(|| {
+        format!(
+            "The kernel counts a flush that carries no data among the writes, so that rates, sizes and await are of both \
+             ({commands} flush commands a second){}.",
+            of_data.unwrap_or_default()
+        )
+    })
 }
 
 fn answer(u: &Utilization, known: Option<&Known>) -> String {
@@ -350,7 +369,7 @@ fn service(u: &Utilization) -> String {
             significant(ms)
         ),
         None => format!(
-            "It has no service time: {} requests were in flight while it was busy; %util / IOPS would be {} ms, which no request took (await {} ms).",
+            "It has no service time: {} requests were in flight while it was busy; %util / IOPS, {} ms, is the time of none of them (await {} ms).",
             significant(in_flight),
             significant(u.load.util_percent * 10.0 / u.iops),
             significant(u.await_ms.unwrap_or(0.0))
@@ -465,6 +484,12 @@ mod tests {
             let u = judge(&device(), &load(writes, 4.0, util, wait_ms), 1, None, None);
             assert_eq!(u.service_ms, service_ms, "{u:?}");
             assert_eq!(u.statements.iter().any(|s| s.contains("no service time")), service_ms.is_none());
+        }
+        let flushed = DeviceLoad { flushes_per_second: 50.0, ..load(100.0, 2.0, 50.0, 5.0) };
+        for (load, expected) in [(flushed, true), (load(100.0, 4.0, 50.0, 5.0), false)] {
+            let u = judge(&device(), &load, 1, None, None);
+            let told = u.statements.iter().any(|s| s.contains("50.0 flush commands a second"));
+            assert_eq!(told, expected, "{:?}", u.statements);
         }
         let short = judge(&device(), &load(100.0, 4.0, 40.0, 0.05), 1, None, None);
         assert!(short.statements.iter().any(|s| s.contains("whole ticks")), "{:?}", short.statements);

@@ -42,7 +42,7 @@ fn iops(u: &Utilization) -> String {
         ("read", load.reads_per_second),
         ("write", load.writes_per_second),
         ("discard", load.discards_per_second),
-        ("flush", load.flushes_per_second),
+        ("flush commands", load.flushes_per_second),
     ];
     let seen: Vec<String> = kinds
         .into_iter()
