@@ -66,9 +66,9 @@ fn whole(diff: &Diff, class: &ClassDiff) -> Option<String> {
             if errors(diff).is_none() { ": B is as healthy as A" } else { "" },
         )),
         LatencyChange::Undecided => Some(format!(
-            "{name} {}: no difference is shown, and one within {} is not excluded; for a margin of {:.0} % record longer",
+            "{name} {}: no difference is shown, and one of up to {} is not excluded; for a margin of {:.0} % record longer",
             interval_of(&effect),
-            percent_around(&effect),
+            furthest(&effect),
             diff.margin * 100.0
         )),
         LatencyChange::NoInterval => Some(format!(
@@ -265,9 +265,18 @@ fn interval_of(effect: &Effect) -> String {
 
 /// The whole percents that contain the interval.
 fn percent_around(effect: &Effect) -> String {
+    format!("{:.0} %", ((factor(effect) - 1.0) * 100.0).ceil().max(1.0))
+}
+
+/// The same, as a factor where percents would be hard to read.
+fn furthest(effect: &Effect) -> String {
+    if factor(effect) < 2.0 { percent_around(effect) } else { times(factor(effect)) }
+}
+
+/// How far from 1 the interval reaches, up or down.
+fn factor(effect: &Effect) -> f64 {
     let [low, high] = effect.interval.unwrap_or([effect.ratio; 2]);
-    let furthest = (high - 1.0).max(1.0 / low - 1.0).max(0.0);
-    format!("{:.0} %", (furthest * 100.0).ceil().max(1.0))
+    high.max(1.0 / low).max(1.0)
 }
 
 fn times(of: f64) -> String {

@@ -74,7 +74,7 @@ fn side(side: &DeviceSide) -> String {
 }
 
 fn header() -> Vec<String> {
-    ["class", "stage", "A mean", "B mean", "B/A", "95 %", "p50 B/A", "p99 B/A", "95 %", ""]
+    ["class", "stage", "A mean", "B mean", "B/A", "95 %", "p50 B/A", "p99 B/A", "p99 95 %", ""]
         .map(String::from)
         .to_vec()
 }
@@ -110,7 +110,7 @@ fn stage_row(class: String, diff: &StageDiff) -> Vec<String> {
     let ratio = |effect: &Option<Effect>| effect.map_or(NONE.to_string(), |e| format!("{:.2}", e.ratio));
     let interval = |effect: &Option<Effect>| {
         let interval = effect.and_then(|effect| effect.interval);
-        interval.map_or(NONE.to_string(), |[low, high]| format!("{low:.2} .. {high:.2}"))
+        interval.map_or(NONE.to_string(), |[low, high]| format!("{low:.2}–{high:.2}"))
     };
     vec![
         class,
