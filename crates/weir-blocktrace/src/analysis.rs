@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::class::{Class, ClassSet};
+use super::extent::Extent;
 use super::grid::Grid;
 use super::matcher::{Account, Reason, Unmatched};
 use super::sketch::Sketch;
@@ -27,6 +28,8 @@ pub struct Analysis {
     pub start_ns: u64,
     /// Last event, ns.
     pub end_ns: u64,
+    /// When recording began and ended, where that is known.
+    pub extent: Extent,
     /// Events seen, of all devices.
     pub events: u64,
     /// Events that the recorder says it lost, of whatever device; see [`Analysis::events_dropped`].
@@ -66,6 +69,8 @@ pub struct Device {
     pub start_ns: u64,
     /// Last event, ns.
     pub end_ns: u64,
+    /// When its recording began and ended, where that is known.
+    pub extent: Extent,
     /// Pieces done, of all classes: the unit of stage statistics.
     pub pieces: u64,
     /// Requests done, of all classes.
@@ -362,7 +367,7 @@ pub struct Depth {
     pub max: u64,
     /// How often it went from none to some.
     pub active_periods: u64,
-    /// The longest time with none, ns, between the first and the last event.
+    /// The longest time with none, ns.
     pub idle_ns_max: u64,
     /// The longest time with some, ns.
     pub active_ns_max: u64,
@@ -476,9 +481,20 @@ pub struct StageSketch {
 }
 
 impl Analysis {
-    /// How long was recorded, ns.
+    /// From the first event to the last, ns.
     pub fn span_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// When recording began and ended, ns; see [`Extent::around`].
+    pub fn recorded(&self) -> (u64, u64) {
+        self.extent.around(self.start_ns, self.end_ns)
+    }
+
+    /// How long was recorded, ns.
+    pub fn recorded_ns(&self) -> u64 {
+        let (begun_ns, ended_ns) = self.recorded();
+        ended_ns.saturating_sub(begun_ns)
     }
 
     /// A device by number.
@@ -508,7 +524,7 @@ impl Analysis {
         self.dropped += unmatched.dropped;
         for (device, account) in unmatched.devices {
             let at = self.devices.iter().position(|d| d.device == device).unwrap_or_else(|| {
-                self.devices.push(Device { device, ..Device::default() });
+                self.devices.push(Device { device, extent: self.extent, ..Device::default() });
                 self.devices.len() - 1
             });
             self.devices[at].account.merge(&account);
@@ -572,9 +588,20 @@ impl Device {
         self.account.merge(&other.account);
     }
 
-    /// How long it was recorded, ns.
+    /// From its first event to its last, ns.
     pub fn span_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// When its recording began and ended, ns; see [`Extent::around`].
+    pub fn recorded(&self) -> (u64, u64) {
+        self.extent.around(self.start_ns, self.end_ns)
+    }
+
+    /// How long it was recorded, ns: what its rates are over.
+    pub fn recorded_ns(&self) -> u64 {
+        let (begun_ns, ended_ns) = self.recorded();
+        ended_ns.saturating_sub(begun_ns)
     }
 
     /// `254:0`, or `vda (254:0)` where the name is known.

@@ -174,6 +174,18 @@ pub enum Item {
         /// The text.
         text: String,
     },
+    /// From then on events were recorded.
+    Begun {
+        /// Recording's clock, ns.
+        time_ns: u64,
+        /// Of this device; of all where it names none.
+        device: Option<DeviceNumber>,
+    },
+    /// Up to then.
+    Ended {
+        /// Recording's clock, ns.
+        time_ns: u64,
+    },
     /// The recorder says that it lost events.
     Dropped {
         /// How many.

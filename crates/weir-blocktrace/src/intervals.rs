@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::analysis::{Analysis, Block, CellKey, Device, Direction};
 use super::class::Class;
 use super::collect::BLOCKS_MAX;
+use super::extent::Extent;
 use super::grid::Grid;
 use super::stage::Stage;
 use super::table::{Key, StageTable};
@@ -47,8 +48,13 @@ impl Intervals {
             let blocks = self.blocks.remove(&number).unwrap_or_default();
             device(number, names.get(&number).cloned(), end_ns, blocks, &table)
         });
-        Analysis { start_ns: 0, end_ns, devices: devices.collect(), table, ..Analysis::default() }
+        let (devices, extent) = (devices.collect(), whole(end_ns));
+        Analysis { start_ns: 0, end_ns, extent, devices, table, ..Analysis::default() }
     }
+}
+
+fn whole(end_ns: u64) -> Extent {
+    Extent { begun_ns: Some(0), ended_ns: Some(end_ns) }
 }
 
 fn device(
@@ -59,8 +65,17 @@ fn device(
     table: &StageTable,
 ) -> Device {
     let ios = table.sum(|key: &Key| key.device == number).ios;
-    let mut device =
-        Device { device: number, name, end_ns, pieces: ios, requests: ios, blocks, ..Device::default() };
+    let extent = whole(end_ns);
+    let mut device = Device {
+        device: number,
+        name,
+        end_ns,
+        extent,
+        pieces: ios,
+        requests: ios,
+        blocks,
+        ..Device::default()
+    };
     for (class, direction) in [
         (Class::Read, Direction::Read),
         (Class::Write, Direction::Write),

@@ -8,6 +8,7 @@ use super::seeks::SeekMeter;
 use crate::analysis::{Device, Direction, RequestLatency, SLICES_MAX, Slice};
 use crate::class::ClassSet;
 use crate::event::{Act, Event, Flags};
+use crate::extent::Extent;
 use crate::grid::Fold;
 use crate::life::{Bio, Piece, Request};
 use crate::sketch::Sketch;
@@ -49,9 +50,11 @@ pub struct DeviceCollector {
 }
 
 impl DeviceCollector {
-    pub fn new(device: DeviceNumber) -> DeviceCollector {
+    /// `begun_ns` is when its recording began, where that is known.
+    pub fn new(device: DeviceNumber, begun_ns: Option<u64>) -> DeviceCollector {
+        let extent = Extent { begun_ns, ended_ns: None };
         DeviceCollector {
-            out: Device { device, ..Device::default() },
+            out: Device { device, extent, ..Device::default() },
             seen_any: false,
             counts: [0; ACTS],
             cells: Cells::new(),
@@ -231,6 +234,7 @@ impl DeviceCollector {
         self.note_time(theirs.start_ns);
         self.keep_area(self.slice);
         self.out.start_ns = self.out.start_ns.min(theirs.start_ns);
+        self.out.extent.begun_ns = self.out.extent.begun_ns.or(theirs.extent.begun_ns);
         self.out.end_ns = self.out.end_ns.max(theirs.end_ns);
         self.cells.merge(other.cells);
         merge_each(&mut self.request_d2c, other.request_d2c);
@@ -245,13 +249,17 @@ impl DeviceCollector {
         self.out.merge(theirs);
     }
 
-    /// The figures; stage distributions go into `table`.
-    pub fn finish(mut self, table: &mut StageTable) -> Device {
+    /// The figures; stage distributions go into `table`. `ended_ns` is when recording ended, where that is known.
+    pub fn finish(mut self, ended_ns: Option<u64>, table: &mut StageTable) -> Device {
         self.count_events();
+        self.out.extent.ended_ns = ended_ns;
         if self.slice_end_ns > 0 {
             self.note_time(self.out.end_ns);
             self.pass_depths(self.out.end_ns);
             self.keep_area(self.slice);
+        }
+        if self.seen_any {
+            self.pass_depths(self.out.recorded().1);
         }
         let mut device = self.out;
         self.cells.finish(device.device, table, &mut device);
@@ -288,6 +296,8 @@ impl DeviceCollector {
         if !self.seen_any {
             self.seen_any = true;
             self.out.start_ns = time_ns;
+            // From the begin of the recording to the first event there was nothing.
+            self.pass_depths(self.out.extent.around(time_ns, time_ns).0);
         }
         self.out.start_ns = self.out.start_ns.min(time_ns);
         self.slice = self.out.timeline.index(time_ns, SLICES_MAX);

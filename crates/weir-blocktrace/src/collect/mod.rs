@@ -11,7 +11,7 @@ mod senders;
 mod tests;
 mod waiting;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use super::analysis::{Analysis, Sender, WallClock};
@@ -40,6 +40,8 @@ const NAMES_MAX: usize = 1 << 16;
 pub struct Collector {
     totals: Analysis,
     devices: Vec<DeviceCollector>,
+    /// When the recording of single devices began, ns.
+    begun_ns: BTreeMap<DeviceNumber, u64>,
     /// Where the last remap came from.
     last_above: DeviceNumber,
     /// Devices of late and where they are, by some bits of their numbers.
@@ -56,6 +58,7 @@ impl Default for Collector {
         Collector {
             totals: Analysis::default(),
             devices: Vec::new(),
+            begun_ns: BTreeMap::new(),
             last_above: DeviceNumber::default(),
             recent: [(DeviceNumber::default(), NOWHERE); RECENT],
             names: HashMap::new(),
@@ -96,6 +99,9 @@ impl Collector {
         let mut other = other;
         self.totals.events_of_further_devices += other.totals.events_of_further_devices;
         self.totals.wall_clock = self.totals.wall_clock.or(other.totals.wall_clock);
+        other.begun_ns.iter().for_each(|(device, time_ns)| self.began(Some(*device), *time_ns));
+        other.totals.extent.begun_ns.iter().for_each(|time_ns| self.began(None, *time_ns));
+        self.totals.extent.ended_ns = self.totals.extent.ended_ns.max(other.totals.extent.ended_ns);
         self.totals.merge_table(std::mem::take(&mut other.totals.table));
         for device in other.devices {
             match self.devices.iter_mut().find(|d| d.number() == device.number()) {
@@ -114,7 +120,11 @@ impl Collector {
     pub fn finish(self, unmatched: Unmatched) -> Analysis {
         let mut analysis = self.totals;
         let mut table = StageTable::default();
-        analysis.devices = self.devices.into_iter().map(|device| device.finish(&mut table)).collect();
+        let ended_ns = analysis.extent.ended_ns;
+        analysis.devices =
+            self.devices.into_iter().map(|device| device.finish(ended_ns, &mut table)).collect();
+        let first_begun_ns = self.begun_ns.into_values().min();
+        analysis.extent.begun_ns = analysis.extent.begun_ns.or(first_begun_ns);
         analysis.start_ns = analysis.devices.iter().map(|d| d.start_ns).min().unwrap_or(0);
         analysis.end_ns = analysis.devices.iter().map(|d| d.end_ns).max().unwrap_or(0);
         let of_devices: u64 = analysis.devices.iter().map(|d| d.events.all() + d.plugs.all()).sum();
@@ -150,11 +160,27 @@ impl Collector {
         self.devices.get_mut(at)
     }
 
+    /// Recording began, of one device or of all: the earliest counts.
+    fn began(&mut self, device: Option<DeviceNumber>, time_ns: u64) {
+        match device {
+            Some(device) if self.begun_ns.len() < DEVICES_MAX || self.begun_ns.contains_key(&device) => {
+                let known_ns = self.begun_ns.entry(device).or_insert(time_ns);
+                *known_ns = time_ns.min(*known_ns);
+            }
+            Some(_) => {}
+            None => {
+                let known_ns = self.totals.extent.begun_ns.get_or_insert(time_ns);
+                *known_ns = time_ns.min(*known_ns);
+            }
+        }
+    }
+
     #[cold]
     fn find(&mut self, number: DeviceNumber, place: usize) -> Option<usize> {
         let found = self.devices.iter().position(|device| device.number() == number);
         if found.is_none() && self.devices.len() < DEVICES_MAX {
-            self.devices.push(DeviceCollector::new(number));
+            let begun_ns = self.begun_ns.get(&number).copied().or(self.totals.extent.begun_ns);
+            self.devices.push(DeviceCollector::new(number, begun_ns));
         }
         let at =
             found.or_else(|| (self.devices.last()?.number() == number).then(|| self.devices.len() - 1))?;
@@ -237,13 +263,17 @@ impl Sink for Collector {
         }
     }
 
-    /// Takes names of threads and the wall clock. Events and losses are not counted here: the matcher hands them on.
+    /// Takes names of threads, the wall clock, begin and end. Events and losses are not counted here: the matcher hands them on.
     fn item(&mut self, item: &Item) {
         match item {
             Item::Process { pid, name, .. } => self.name_thread(*pid, name),
             Item::WallClock { time_ns, wall_ns } => {
                 let clock = WallClock { time_ns: *time_ns, wall_ns: *wall_ns };
                 self.totals.wall_clock.get_or_insert(clock);
+            }
+            Item::Begun { time_ns, device } => self.began(*device, *time_ns),
+            Item::Ended { time_ns } => {
+                self.totals.extent.ended_ns = self.totals.extent.ended_ns.max(Some(*time_ns));
             }
             Item::Event(_) | Item::Message { .. } | Item::Dropped { .. } => {}
         }

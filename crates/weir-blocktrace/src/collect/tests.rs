@@ -126,6 +126,51 @@ fn three_ios() -> Collector {
     collector
 }
 
+/// One read of 40 µs, 1 ms after the first moment that is told of.
+#[test]
+fn what_is_weighted_by_time_is_over_all_that_was_recorded() {
+    let other = DeviceNumber { major: 9, minor: 9 };
+    let begun = |device| Item::Begun { time_ns: 0, device };
+    let later = Item::Begun { time_ns: 900_000, device: Some(DEVICE) };
+    let ended = Item::Ended { time_ns: 10_000_000 };
+    // What is said, how long was recorded, and of that the longest time without a request at the driver.
+    for (said, recorded_ns, idle_ns) in [
+        (vec![], 40_000, 10_000),
+        (vec![begun(None)], 1_040_000, 1_010_000),
+        (vec![begun(Some(DEVICE))], 1_040_000, 1_010_000),
+        (vec![later, begun(Some(DEVICE))], 1_040_000, 1_010_000),
+        (vec![begun(Some(other))], 40_000, 10_000),
+        (vec![ended.clone()], 9_000_000, 8_960_000),
+        (vec![begun(None), ended], 10_000_000, 8_960_000),
+        // Less than the events themselves.
+        (vec![Item::Begun { time_ns: 1_020_000, device: None }, Item::Ended { time_ns: 5 }], 40_000, 10_000),
+    ] {
+        let mut collector = Collector::new();
+        said.iter().for_each(|item| collector.item(item));
+        let read = piece(times([1000, 1001, -1, -1, 1010, 1040]));
+        for (act, us) in [(Act::Queue, 1000), (Act::Issue, 1010), (Act::Complete, 1040)] {
+            collector.event(&event(act, us));
+        }
+        collector.piece(&read);
+        collector.request(&request(&read));
+        let analysis = collector.finish(Unmatched::default());
+        let device = &analysis.devices[0];
+        let depth = &device.depth_issue;
+        assert_eq!((device.recorded_ns(), device.span_ns()), (recorded_ns, 40_000), "{said:?}");
+        assert_eq!((depth.active_ns(), depth.idle_ns()), (30_000, recorded_ns - 30_000), "{said:?}");
+        assert_eq!(depth.idle_ns_max, idle_ns, "{said:?}");
+        assert!(analysis.recorded_ns() >= recorded_ns, "{said:?}");
+    }
+}
+
+#[test]
+fn a_recording_without_events_is_as_long_as_it_says() {
+    let mut collector = Collector::new();
+    collector.item(&Item::Begun { time_ns: 5, device: None });
+    collector.item(&Item::Ended { time_ns: 65 });
+    assert_eq!(collector.finish(Unmatched::default()).recorded_ns(), 60);
+}
+
 #[test]
 fn depth_seeks_traffic_and_activity_are_those_of_the_events() {
     let analysis = three_ios().finish(Unmatched::default());

@@ -74,6 +74,7 @@ enum WallClock {
     Held {
         time_ns: u64,
         wall_ns: u64,
+        device: u32,
     },
     Usable,
     Unusable,
@@ -197,8 +198,8 @@ impl Blktrace {
     ) {
         let header = Header::of::<HEADER, BIG, CUT>(record);
         if header.is_event() {
-            if let WallClock::Held { time_ns, wall_ns } = self.wall_clock {
-                self.judge_wall_clock(time_ns, wall_ns, header.time_ns, batch);
+            if let WallClock::Held { time_ns, wall_ns, device } = self.wall_clock {
+                self.judge_wall_clock([time_ns, wall_ns], device, header.time_ns, batch);
             }
             let event = event_with::<BIG>(&header, payload);
             batch.push_event(if CUT { without_payload(event) } else { event });
@@ -207,20 +208,29 @@ impl Blktrace {
         }
     }
 
+    /// The kernel writes the wall clock when it begins to trace a device (kernel/trace/blktrace.c, `trace_note_time`); what weir
+    /// makes of recordings of many devices names none.
     #[cold]
-    fn judge_wall_clock(&mut self, time_ns: u64, wall_ns: u64, event_ns: u64, batch: &mut Batch) {
+    fn judge_wall_clock(
+        &mut self,
+        [time_ns, wall_ns]: [u64; 2],
+        number: u32,
+        event_ns: u64,
+        batch: &mut Batch,
+    ) {
         self.wall_clock = WallClock::Unusable;
         if time_ns <= event_ns {
             self.wall_clock = WallClock::Usable;
             batch.push(Item::WallClock { time_ns, wall_ns });
+            batch.push(Item::Begun { time_ns, device: (number != 0).then(|| device(number)) });
         }
     }
 
     /// The wall clock, where it is already known to be that of the events.
-    fn wall_clock(&mut self, time_ns: u64, wall_ns: u64) -> Option<Item> {
+    fn wall_clock(&mut self, time_ns: u64, wall_ns: u64, device: u32) -> Option<Item> {
         match self.wall_clock {
             WallClock::Unseen | WallClock::Held { .. } => {
-                self.wall_clock = WallClock::Held { time_ns, wall_ns };
+                self.wall_clock = WallClock::Held { time_ns, wall_ns, device };
                 None
             }
             WallClock::Usable => Some(Item::WallClock { time_ns, wall_ns }),
@@ -241,7 +251,7 @@ impl Blktrace {
             NOTIFY_WALL_CLOCK => {
                 let seconds = u64::from(u32_of::<BIG>(text.first_chunk::<8>()?, 0));
                 let ns = u64::from(u32_of::<BIG>(text.first_chunk::<8>()?, 4));
-                self.wall_clock(header.time_ns, seconds * NS_PER_S + ns)
+                self.wall_clock(header.time_ns, seconds * NS_PER_S + ns, header.device)
             }
             NOTIFY_MESSAGE => Some(Item::Message {
                 time_ns: header.time_ns,

@@ -91,6 +91,7 @@ fn recording(layout: Layout) -> (Vec<u8>, Vec<Item>) {
     let items = vec![
         Item::Process { pid: 4_000_001, process: 0, name: "mysqld".to_string() },
         Item::WallClock { time_ns: 2, wall_ns: 1_700_000_000_000_000_005 },
+        Item::Begun { time_ns: 2, device: Some(base.device) },
         Item::Event(Event {
             time_ns,
             act: Act::Queue,

@@ -13,7 +13,7 @@ use mix::{Mix, Ratio, Weighted};
 use serde::Serialize;
 
 use super::analysis::{Analysis, Device};
-use super::{Class, Stage};
+use super::{Class, Extent, Stage};
 use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
 
@@ -73,8 +73,10 @@ pub struct Diff {
 pub struct DeviceSide {
     /// `8:0`, or `sda (8:0)`.
     pub device: String,
-    /// How long it was recorded, ns.
+    /// How long it was recorded, ns; see [`Device::recorded_ns`].
     pub span_ns: u64,
+    /// When its recording began and ended, where that is known.
+    pub extent: Extent,
     /// Pieces done.
     pub ios: u64,
     /// Pieces a second.
@@ -215,11 +217,13 @@ fn device_side(side: &Side<'_>) -> DeviceSide {
     let all = table.of_class(device.device, Class::All);
     let whole = table.sum(|key| key.device == device.device);
     let [inserted, direct] = [Stage::I2D, Stage::G2D].map(|stage| all.stage(stage).count() as f64);
-    let span_s = device.span_ns() as f64 / 1e9;
+    let span_ns = device.recorded_ns();
+    let span_s = span_ns as f64 / 1e9;
     let (depth, active_ns) = (&device.depth_issue, device.depth_issue.active_ns());
     DeviceSide {
         device: device.label(),
-        span_ns: device.span_ns(),
+        span_ns,
+        extent: device.extent,
         ios: device.pieces,
         ios_per_second: if span_s > 0.0 { device.pieces as f64 / span_s } else { 0.0 },
         depth_at_driver: depth_at_driver(device, whole.stage(Stage::D2C)),
@@ -235,8 +239,8 @@ fn depth_at_driver(device: &Device, d2c: &Distribution) -> Option<f64> {
     if device.depth_issue.arrivals > 0 {
         return Some(device.depth_issue.mean());
     }
-    let is_known = !d2c.is_empty() && device.span_ns() > 0;
-    is_known.then(|| d2c.sum_ns() as f64 / device.span_ns() as f64)
+    let is_known = !d2c.is_empty() && device.recorded_ns() > 0;
+    is_known.then(|| d2c.sum_ns() as f64 / device.recorded_ns() as f64)
 }
 
 fn class_diff(mix: &Mix<'_>, sides: [&Side<'_>; 2], class: Class, options: &Options) -> Option<ClassDiff> {

@@ -118,7 +118,11 @@ impl Matcher {
                 self.dropped = self.dropped.saturating_add(*events);
                 self.devices.iter_mut().for_each(Device::has_gaps);
             }
-            Item::Process { .. } | Item::WallClock { .. } | Item::Message { .. } => {}
+            Item::Process { .. }
+            | Item::WallClock { .. }
+            | Item::Message { .. }
+            | Item::Begun { .. }
+            | Item::Ended { .. } => {}
         }
     }
 

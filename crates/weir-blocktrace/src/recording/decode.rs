@@ -213,7 +213,9 @@ impl Reader {
                 if let Some(text) = whole {
                     self.header = serde_json::from_slice(&text)
                         .map_err(|error| self.fault(format!("the header cannot be read: {error}")))?;
-                    out.item(Item::WallClock { time_ns: self.header.base_ns, wall_ns: self.header.wall_ns });
+                    let Header { base_ns, wall_ns, begun_ns, .. } = self.header;
+                    out.item(Item::WallClock { time_ns: base_ns, wall_ns });
+                    out.item(Item::Begun { time_ns: base_ns.saturating_add(begun_ns), device: None });
                     self.state = State::Head;
                 }
                 Ok(taken)
@@ -348,6 +350,9 @@ impl Reader {
         }
         if end.missed > 0 {
             out.item(Item::Dropped { events: end.missed });
+        }
+        if let Some(ended_ns) = end.ended_ns {
+            out.item(Item::Ended { time_ns: self.header.base_ns.saturating_add(ended_ns) });
         }
         self.end = Some(end);
         Ok(())

@@ -21,6 +21,8 @@ pub struct Header {
     pub base_ns: u64,
     /// Wall clock at `base_ns`, ns since the epoch.
     pub wall_ns: u64,
+    /// From then on events were recorded, ns since `base_ns`.
+    pub begun_ns: u64,
     /// Where the events came from: `bpf`, `ftrace` or `relay`.
     pub source: String,
     /// Devices that were recorded; empty: all of them.
@@ -112,6 +114,8 @@ pub struct End {
     pub missed: u64,
     /// Events written.
     pub events: u64,
+    /// Up to then events were recorded, ns since the header's `base_ns`; recorders before 0.2.0 do not say.
+    pub ended_ns: Option<u64>,
 }
 
 #[cfg(test)]

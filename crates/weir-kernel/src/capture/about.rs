@@ -25,6 +25,7 @@ pub fn header(options: &Options, source: Source, cpus: usize, base_ns: u64, wall
         clock: "monotonic".to_string(),
         base_ns,
         wall_ns,
+        begun_ns: 0,
         source: source.name().to_string(),
         devices: devices.collect(),
         names,

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use weir_blocktrace::recording::{BlockKind, End, block};
+use weir_blocktrace::recording::{BlockKind, End, Header, block};
 
 use super::bpf::Programs;
 use super::sink::{Progress, Sink};
@@ -51,6 +51,8 @@ pub struct CaptureSession {
     sink: Sink,
     progress: Progress,
     base_ns: u64,
+    /// When events were recorded from, since `base_ns`.
+    begun_ns: u64,
     why: Vec<String>,
 }
 
@@ -68,10 +70,11 @@ impl CaptureSession {
         let cpus = cpus()?;
         let (base_ns, wall_ns) = (clock::monotonic_ns(), clock::wall_ns());
         let (intake, why) = Intake::open(options, base_ns, cpus)?;
-        let header = about::header(options, intake.source(), cpus, base_ns, wall_ns);
+        let begun_ns = clock::monotonic_ns() - base_ns;
+        let header = Header { begun_ns, ..about::header(options, intake.source(), cpus, base_ns, wall_ns) };
         let make = if options.blktrace { Sink::blktrace } else { Sink::weir };
         let sink = make(&options.out, &header, options.size_max_bytes)?;
-        Ok(CaptureSession { intake, sink, progress: Progress::default(), base_ns, why })
+        Ok(CaptureSession { intake, sink, progress: Progress::default(), base_ns, begun_ns, why })
     }
 
     /// Where the events come from.
@@ -106,8 +109,8 @@ impl CaptureSession {
     }
 
     fn finish(mut self, reason: String) -> Summary {
+        let ended_ns = clock::monotonic_ns() - self.base_ns;
         self.intake.end();
-        let elapsed_ns = clock::monotonic_ns() - self.base_ns;
         let left = self.sink.take_rest(REST_WAIT_MAX, |sink| {
             let before = self.progress.events;
             self.intake.round(self.base_ns, sink, &mut self.progress);
@@ -121,7 +124,13 @@ impl CaptureSession {
         missed += left;
         let dropped = dropped_by_cpu.iter().sum::<u64>() + missed;
         let paths = self.sink.paths.clone();
-        let end = End { reason: reason.clone(), dropped_by_cpu, missed, ..End::default() };
+        let end = End {
+            reason: reason.clone(),
+            dropped_by_cpu,
+            missed,
+            ended_ns: Some(ended_ns),
+            ..End::default()
+        };
         let ended = self.sink.finish(end);
         Summary {
             reason,
@@ -129,7 +138,7 @@ impl CaptureSession {
             bytes: ended.bytes,
             dropped,
             lost: ended.lost,
-            elapsed_ns,
+            elapsed_ns: ended_ns - self.begun_ns,
             lacks,
             write_error: ended.error,
             paths,

@@ -1,5 +1,6 @@
 //! A comparison of two recordings, for people and as JSON.
 
+use super::phrases::recorded;
 use crate::layout::{labelled, table};
 use weir_blocktrace::Stage;
 use weir_blocktrace::diff::{ClassDiff, DeviceSide, Diff, Effect, LatencyChange, StageDiff};
@@ -68,7 +69,7 @@ fn side(side: &DeviceSide) -> String {
         "{}, {} pieces in {}: {}/s{depth}{scheduler}",
         side.device,
         grouped(side.ios),
-        Nanos(side.span_ns),
+        recorded(side.extent, side.span_ns),
         per_second(side.ios_per_second)
     )
 }

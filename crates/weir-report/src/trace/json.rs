@@ -1,6 +1,6 @@
 //! An analysis as JSON: figures for people and scripts first, then `data`, from which it can be read back.
 //!
-//! Names end in their unit; shares are 0 to 1; rates are over the device's own span. `docs/reference/trace-json.md` describes
+//! Names end in their unit; shares are 0 to 1; rates are over the device's time recorded. `docs/reference/trace-json.md` describes
 //! every field.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde_json::ser::Formatter;
 use super::figures::{Figures, Kind, classes, rate, share, sizes, stage_key};
 use super::json_time::{Heat, Timeline};
 use weir_blocktrace::analysis::{Depth, Device, Direction, Events, Parts, Seeks, Sender, Traffic, WallClock};
-use weir_blocktrace::{Analysis, Class, Reason, Stage};
+use weir_blocktrace::{Analysis, Class, Extent, Reason, Stage};
 use weir_core::stats::Distribution;
 use weir_core::stats::claims;
 
@@ -85,6 +85,8 @@ struct Document<'a> {
     kind: &'static str,
     start_ns: u64,
     span_ns: u64,
+    #[serde(flatten)]
+    recorded: Recorded,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall_clock: Option<WallClock>,
     events: u64,
@@ -94,6 +96,26 @@ struct Document<'a> {
     devices: Vec<DeviceFigures<'a>>,
     processes: Vec<SenderFigures>,
     cgroups: Vec<SenderFigures>,
+}
+
+/// What rates are over: the time recorded, whose ends are the first and last event where the recording does not say more.
+#[derive(Serialize)]
+struct Recorded {
+    recorded_start_ns: u64,
+    recorded_ns: u64,
+    recorded_from: &'static str,
+    recorded_to: &'static str,
+}
+
+impl Recorded {
+    fn of(extent: Extent, (begun_ns, ended_ns): (u64, u64)) -> Recorded {
+        Recorded {
+            recorded_start_ns: begun_ns,
+            recorded_ns: ended_ns.saturating_sub(begun_ns),
+            recorded_from: if extent.begun_ns.is_some() { "start" } else { "first_event" },
+            recorded_to: if extent.ended_ns.is_some() { "end" } else { "last_event" },
+        }
+    }
 }
 
 /// A map in the order given.
@@ -118,6 +140,8 @@ struct DeviceFigures<'a> {
     name: Option<&'a str>,
     start_ns: u64,
     span_ns: u64,
+    #[serde(flatten)]
+    recorded: Recorded,
     requests: u64,
     pieces: u64,
     bios: u64,
@@ -245,6 +269,7 @@ impl<'a> Document<'a> {
             kind: "trace",
             start_ns: analysis.start_ns,
             span_ns: analysis.span_ns(),
+            recorded: Recorded::of(analysis.extent, analysis.recorded()),
             wall_clock: analysis.wall_clock,
             events: analysis.events,
             events_dropped: analysis.events_dropped(),
@@ -259,19 +284,20 @@ impl<'a> Document<'a> {
 
 impl<'a> DeviceFigures<'a> {
     fn of(analysis: &'a Analysis, device: &'a Device) -> DeviceFigures<'a> {
-        let span_ns = device.span_ns();
+        let recorded_ns = device.recorded_ns();
         let plugs = &device.plugs;
         DeviceFigures {
             device: device.device.to_string(),
             name: device.name.as_deref(),
             start_ns: device.start_ns,
-            span_ns,
+            span_ns: device.span_ns(),
+            recorded: Recorded::of(device.extent, device.recorded()),
             requests: device.requests,
             pieces: device.pieces,
             bios: device.bios,
             events: &device.events,
             classes: by_class(analysis, device, |class| {
-                Kind::class(analysis, device, class).figures(span_ns)
+                Kind::class(analysis, device, class).figures(recorded_ns)
             }),
             sizes: by_class(analysis, device, |class| by_size(analysis, device, class)),
             by_request: by_request(device),
@@ -292,7 +318,7 @@ impl<'a> DeviceFigures<'a> {
                 requests_per_unplug: share(plugs.requests, plugs.unplugs),
                 requests_per_unplug_by_schedule: share(plugs.requests_by_schedule, plugs.unplugs_by_schedule),
                 plugged_ns: plugs.plugged_ns,
-                plugged_share: share(plugs.plugged_ns, span_ns),
+                plugged_share: share(plugs.plugged_ns, recorded_ns),
             },
             errors: &device.errors,
             requests_requeued: device.requests_requeued,
@@ -308,14 +334,14 @@ impl<'a> DeviceFigures<'a> {
 }
 
 impl Kind {
-    fn figures(&self, span_ns: u64) -> KindFigures {
+    fn figures(&self, recorded_ns: u64) -> KindFigures {
         let stages = self.stages().into_iter().map(|(stage, figures)| (stage_key(stage), figures));
         KindFigures {
             pieces: self.cell.ios,
             bytes: self.cell.bytes,
             errors: self.cell.errors,
-            pieces_per_s: rate(self.cell.ios, span_ns),
-            mb_per_s: rate(self.cell.bytes, span_ns) / 1e6,
+            pieces_per_s: rate(self.cell.ios, recorded_ns),
+            mb_per_s: rate(self.cell.bytes, recorded_ns) / 1e6,
             stages: Ordered(stages.collect()),
             shares: shares(&self.parts),
         }
@@ -348,7 +374,7 @@ fn by_class<V>(analysis: &Analysis, device: &Device, of: impl Fn(Class) -> V) ->
 fn by_size(analysis: &Analysis, device: &Device, class: Class) -> Ordered<String, KindFigures> {
     let sized = sizes(analysis, device.device, class).into_iter().map(|size| {
         let kind = Kind::sized(analysis, device, class, size);
-        (size.bytes_max().to_string(), kind.figures(device.span_ns()))
+        (size.bytes_max().to_string(), kind.figures(device.recorded_ns()))
     });
     Ordered(sized.collect())
 }
@@ -361,8 +387,8 @@ fn by_request(device: &Device) -> ByName<RequestFigures> {
         let figures = RequestFigures {
             requests: traffic.requests,
             bytes: traffic.bytes,
-            requests_per_s: rate(traffic.requests, device.span_ns()),
-            mb_per_s: rate(traffic.bytes, device.span_ns()) / 1e6,
+            requests_per_s: rate(traffic.requests, device.recorded_ns()),
+            mb_per_s: rate(traffic.bytes, device.recorded_ns()) / 1e6,
             d2c: Figures::of(&latency.d2c, None),
             q2c: Figures::of(&latency.q2c, None),
         };

@@ -2,13 +2,24 @@
 
 use super::figures::share;
 use weir_blocktrace::analysis::{Depth, Device, Direction, Parts, Seeks};
-use weir_blocktrace::{Moment, Reason, Stage};
+use weir_blocktrace::{Extent, Moment, Reason, Stage};
 use weir_core::units::{Bytes, Nanos, grouped, significant};
 
 /// Shares below this are left out of the sentence.
 const SHARE_MIN: f64 = 0.005;
 /// Of depths that nothing tells.
 const UNSEEN: &str = "not known: neither Q nor D was seen";
+
+/// How long was recorded, and from and to what, where the recording does not say when it began or ended.
+pub fn recorded(extent: Extent, recorded_ns: u64) -> String {
+    let between = match (extent.begun_ns, extent.ended_ns) {
+        (Some(_), Some(_)) => "",
+        (Some(_), None) => " from its start to the last event",
+        (None, Some(_)) => " from the first event to its end",
+        (None, None) => " from first to last event",
+    };
+    format!("{}{between}", Nanos(recorded_ns))
+}
 
 /// Where the latency of a device goes.
 pub fn where_on(device: &Device, parts: &Parts) -> String {
@@ -160,7 +171,7 @@ pub fn plugs(device: &Device) -> String {
     for (n, requests, how) in kinds.into_iter().filter(|(n, ..)| *n > 0) {
         text += &format!(", {} let go {how} ({:.1} requests each)", grouped(n), share(requests, n));
     }
-    text + &format!("; set {:.1} % of the time", share(p.plugged_ns, device.span_ns()) * 100.0)
+    text + &format!("; set {:.1} % of the time", share(p.plugged_ns, device.recorded_ns()) * 100.0)
 }
 
 /// What became of the events.
@@ -193,5 +204,23 @@ fn why(reason: Reason) -> &'static str {
         Reason::NoRequest => "about a request not seen",
         Reason::UnknownAct => "of an unknown kind",
         Reason::TooManyDevices => "of more devices than are followed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_say_what_they_are_over() {
+        let second = Some(1_000_000_000);
+        for (begun_ns, ended_ns, expected) in [
+            (second, second, "1.00 s"),
+            (second, None, "1.00 s from its start to the last event"),
+            (None, second, "1.00 s from the first event to its end"),
+            (None, None, "1.00 s from first to last event"),
+        ] {
+            assert_eq!(recorded(Extent { begun_ns, ended_ns }, 1_000_000_000), expected);
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The report for people, at most 100 columns wide: where the time goes first, then what stands behind it.
 
 use super::figures::{Figures, Kind, classes, rate, share, sizes};
-use super::phrases::{account, activity, depth, faults, merges, plugs, seeks, where_on, where_time_goes};
+use super::phrases::{
+    account, activity, depth, faults, merges, plugs, recorded, seeks, where_on, where_time_goes,
+};
 use crate::layout::{labelled, table};
 use weir_blocktrace::analysis::{Device, Direction, Parts, Sender, Traffic};
 use weir_blocktrace::{Analysis, Class, Reason, Stage};
@@ -52,7 +54,8 @@ fn append_recording(out: &mut String, analysis: &Analysis) {
         (n, _) => format!("{} lost by the recorder", grouped(n)),
     };
     let events = grouped(analysis.events);
-    let text = format!("{} with {events} events of {devices}; {dropped}", Nanos(analysis.span_ns()));
+    let recorded = recorded(analysis.extent, analysis.recorded_ns());
+    let text = format!("{recorded}, {events} events of {devices}; {dropped}");
     labelled(out, "trace", &text);
     if analysis.events_dropped() == 0 && lone > 0 {
         let n = grouped(lone);
@@ -76,7 +79,8 @@ fn append_recording(out: &mut String, analysis: &Analysis) {
 fn append_device(out: &mut String, analysis: &Analysis, device: &Device) {
     let counts = [(device.pieces, "pieces"), (device.requests, "requests"), (device.bios, "top-level bios")];
     let counts = counts.map(|(n, what)| format!("{} {what}", grouped(n))).join(", ");
-    labelled(out, "device", &format!("{}: {counts} in {}", device.label(), Nanos(device.span_ns())));
+    let recorded = recorded(device.extent, device.recorded_ns());
+    labelled(out, "device", &format!("{}: {counts} in {recorded}", device.label()));
     let all = Kind::whole(analysis, device);
     labelled(out, "where", &where_on(device, &all.parts));
     for class in [Class::Read, Class::Write] {
@@ -186,13 +190,20 @@ fn append_units(out: &mut String, device: &Device) {
         }
         let known = [("D2C", &latency.d2c), ("Q2C", &latency.q2c)].into_iter().filter(|(_, d)| !d.is_empty());
         for (stage, distribution) in known {
-            rows.push(unit_row("request", stage, direction, distribution, Some(traffic), device.span_ns()));
+            rows.push(unit_row(
+                "request",
+                stage,
+                direction,
+                distribution,
+                Some(traffic),
+                device.recorded_ns(),
+            ));
         }
     }
     for direction in Direction::ALL {
         let distribution = &device.bio_latency[direction as usize];
         if !distribution.is_empty() {
-            rows.push(unit_row("bio", "Q2C", direction, distribution, None, device.span_ns()));
+            rows.push(unit_row("bio", "Q2C", direction, distribution, None, device.recorded_ns()));
         }
     }
     if rows.len() > 1 {
@@ -285,4 +296,38 @@ fn sender_row(sender: &Sender) -> Vec<String> {
     let in_device = sender.parts.share(Stage::D2C);
     row.push(in_device.map_or(TOO_FEW.to_string(), percent));
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::html::tests::analysis;
+    use crate::trace::json;
+    use weir_blocktrace::Extent;
+
+    /// 3,000 I/Os in the midst of a recording of a minute.
+    #[test]
+    fn rates_are_over_the_time_recorded() {
+        let mut analysis = analysis(3000, 1);
+        let (text, span_ns) = (report(&analysis), analysis.span_ns());
+        assert!(span_ns < 3_000_000_000 && text.contains(" from first to last event, "), "{text}");
+        analysis.extent = Extent { begun_ns: Some(0), ended_ns: Some(60_000_000_000) };
+        analysis.devices[0].extent = analysis.extent;
+        let text = report(&analysis);
+        assert!(text.contains("60.0 s, ") && text.contains(" in 60.0 s\n"), "{text}");
+        assert!(!text.contains("last event"), "{text}");
+        let read = text.lines().find(|line| line.starts_with("request  D2C    read")).unwrap();
+        assert!(read.contains("2,000  33.3"), "{read}");
+        let json: serde_json::Value = serde_json::from_str(&json::analysis(&analysis).unwrap()).unwrap();
+        let device = &json["devices"][0];
+        assert_eq!(device["by_request"]["read"]["requests_per_s"], 2000.0 / 60.0);
+        assert_eq!(device["classes"]["read"]["pieces_per_s"], 2000.0 / 60.0);
+        assert_eq!(
+            (&device["span_ns"], &device["recorded_ns"]),
+            (&span_ns.into(), &60_000_000_000_u64.into())
+        );
+        assert_eq!((&device["recorded_from"], &device["recorded_to"]), (&"start".into(), &"end".into()));
+        let html = crate::html::trace(&analysis, "a", &[]);
+        assert!(html.contains("60.0 s recorded") && html.contains("I/Os in 60.0 s."));
+    }
 }

@@ -71,6 +71,9 @@ pub struct Filtered<'a, S> {
     names: &'a DeviceNames,
     pids: HashSet<u32>,
     start_ns: Option<u64>,
+    /// The latest event.
+    last_ns: u64,
+    ended_ns: Option<u64>,
     held: BinaryHeap<Held>,
     order: u64,
     inner: S,
@@ -80,13 +83,36 @@ impl<'a, S: Sink> Filtered<'a, S> {
     /// In front of a sink.
     pub fn new(filter: &'a Filter, names: &'a DeviceNames, inner: S) -> Filtered<'a, S> {
         let pids = filter.processes.iter().filter_map(|p| p.parse().ok()).collect();
-        Filtered { filter, names, pids, start_ns: None, held: BinaryHeap::new(), order: 0, inner }
+        Filtered {
+            filter,
+            names,
+            pids,
+            start_ns: None,
+            last_ns: 0,
+            ended_ns: None,
+            held: BinaryHeap::new(),
+            order: 0,
+            inner,
+        }
     }
 
-    /// Passes on what is held; the sink.
+    /// Passes on what is held, and when what was asked for ended; the sink.
     pub fn finish(mut self) -> S {
         while self.pass_on() {}
+        let cut_ns = self.filter.to_ns.zip(self.start_ns).map(|(to, start_ns)| start_ns.saturating_add(to));
+        // What was asked for may go beyond the end of the recording.
+        let seen_ns = self.ended_ns.unwrap_or(self.last_ns);
+        let ended_ns = cut_ns.filter(|cut_ns| *cut_ns <= seen_ns).or(self.ended_ns);
+        ended_ns.into_iter().for_each(|time_ns| self.inner.item(&Item::Ended { time_ns }));
         self.inner
+    }
+
+    /// The first event: from here on `--from` counts.
+    fn begin(&mut self, time_ns: u64) {
+        self.start_ns = Some(time_ns);
+        if let Some(from) = self.filter.from_ns {
+            self.inner.item(&Item::Begun { time_ns: time_ns.saturating_add(from), device: None });
+        }
     }
 
     fn takes_device(&self, device: DeviceNumber) -> bool {
@@ -199,7 +225,10 @@ impl<S: Sink> Sink for Filtered<'_, S> {
     }
 
     fn event(&mut self, event: &Event) {
-        self.start_ns.get_or_insert(event.time_ns);
+        if self.start_ns.is_none() {
+            self.begin(event.time_ns);
+        }
+        self.last_ns = self.last_ns.max(event.time_ns);
         if self.filter.only_devices() {
             if self.takes_device(event.device) {
                 self.inner.event(event);
@@ -239,7 +268,11 @@ impl<S: Sink> Sink for Filtered<'_, S> {
                 self.pids.remove(pid);
             }
         }
-        self.inner.item(item);
+        match item {
+            Item::Begun { .. } if self.filter.from_ns.is_some() => {}
+            Item::Ended { time_ns } => self.ended_ns = Some(*time_ns),
+            _ => self.inner.item(item),
+        }
     }
 
     fn goes_on(&self) -> ControlFlow<()> {

@@ -245,6 +245,28 @@ fn filters_divide_a_recording_into_parts_that_add_up() {
 }
 
 #[test]
+fn a_part_of_a_recording_has_the_rates_of_that_part() {
+    let recording = recording();
+    let folder = recording.path();
+    let whole = json(folder, &["vda"]);
+    let ns = |value: &Value, field: &str| value[field].as_u64().unwrap();
+    assert!(ns(&whole, "recorded_start_ns") < ns(&whole, "start_ns"), "blktrace says when it began: {whole}");
+    let first_ns = ns(&whole, "start_ns");
+    for (options, ms, ended) in [
+        (["--from", "100ms", "--to", "300ms"], 100, "end"),
+        (["--from", "250ms", "--to", "1h"], 250, "last_event"),
+    ] {
+        let part = json(folder, &[&["vda"][..], &options].concat());
+        for value in [&part, &part["devices"][0]] {
+            assert_eq!(ns(value, "recorded_start_ns"), first_ns + ms * 1_000_000, "{options:?}");
+            assert_eq!((&value["recorded_from"], &value["recorded_to"]), (&"start".into(), &ended.into()));
+        }
+    }
+    let process = json(folder, &["vda", "--process", "iow"]);
+    assert_eq!(process["recorded_start_ns"], whole["recorded_start_ns"]);
+}
+
+#[test]
 fn rows_pages_and_other_forms_say_what_the_analysis_says() {
     let recording = recording();
     let folder = recording.path();

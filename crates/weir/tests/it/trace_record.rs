@@ -97,6 +97,11 @@ fn root_alone_every_source_and_form_records_what_a_load_did() {
         let wanted = if source == "bpf" { seen_of(300) } else { 300..=300 };
         assert!(wanted.contains(&found), "{context}: {}", analysis["devices"][0]["account"]);
         assert_eq!(times(&analysis, "d2c"), found, "{context}");
+        let device = &analysis["devices"][0];
+        assert!(device["recorded_ns"].as_u64() > device["span_ns"].as_u64(), "{context}: {device}");
+        let ends = (&device["recorded_from"], &device["recorded_to"]);
+        let expected = if blktrace { "last_event" } else { "end" };
+        assert_eq!(ends, (&"start".into(), &expected.into()), "{context}");
         assert_eq!(analysis["unmatched"] == serde_json::json!({}), found == 300, "{context}: {analysis}");
         if blktrace {
             assert_eq!(blkparse(setting.folder.path()), found, "{context}");

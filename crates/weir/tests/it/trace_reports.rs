@@ -112,9 +112,9 @@ fn depth_follows_littles_law() {
                 .filter(|(class, _)| ["all", "flush", "passthrough"].contains(&class.as_str()))
                 .filter_map(|(_, figures)| figures["stages"].get("q2c").map(sum))
                 .sum();
-            let span_ns = device["span_ns"].as_f64().unwrap();
+            let recorded_ns = device["recorded_ns"].as_f64().unwrap();
             for (which, latency) in [("issue", d2c), ("queue", q2c)] {
-                let area = device["depth"][which]["mean"].as_f64().unwrap() * span_ns;
+                let area = device["depth"][which]["mean"].as_f64().unwrap() * recorded_ns;
                 let off = (area - latency) / latency.max(1.0);
                 // A bio is one until it is split, and the latency of its parts counts from its Q.
                 let split = which == "queue" && device["events"]["splits"] != 0;

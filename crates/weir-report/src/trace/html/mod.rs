@@ -42,10 +42,15 @@ pub fn trace(analysis: &Analysis, name: &str, notes: &[String]) -> String {
     page(&Page {
         title: format!("weir trace: {name}"),
         kind: "trace".to_string(),
-        date: format!("{} recorded", Nanos(analysis.span_ns())),
+        date: date(analysis),
         foot: format!("weir trace read · {name}"),
         body,
     })
+}
+
+fn date(analysis: &Analysis) -> String {
+    let recorded = phrases::recorded(analysis.extent, analysis.recorded_ns());
+    if analysis.extent.is_known() { format!("{recorded} recorded") } else { recorded }
 }
 
 /// Names of the parts of Q2C with their looks: the same everywhere on the page.
@@ -107,7 +112,8 @@ fn opening(analysis: &Analysis, devices: &[&Device]) -> Markup {
     };
     let on = if devices.len() > 1 { format!(" on {}", device.label()) } else { String::new() };
     let (ios, how_long) = (grouped(whole.cell.ios), how_long(&whole.cell));
-    let sentence = format!("{ios} I/Os{on} in {}.{how_long}", Nanos(device.span_ns()));
+    let recorded = phrases::recorded(device.extent, device.recorded_ns());
+    let sentence = format!("{ios} I/Os{on} in {recorded}.{how_long}");
     html! { (headline(first)) (lede(sentence)) }
 }
 
@@ -199,7 +205,7 @@ fn side_by_side(analysis: &Analysis, devices: &[&Device]) -> Markup {
     let row = |device: &&Device| {
         let cell = analysis.table.of_class(device.device, Class::All);
         let (q2c, d2c) = (cell.stage(Stage::Q2C), cell.stage(Stage::D2C));
-        let seconds = device.span_ns().max(1) as f64 / 1e9;
+        let seconds = device.recorded_ns().max(1) as f64 / 1e9;
         vec![
             device.label(),
             grouped(device.pieces),
@@ -258,7 +264,7 @@ fn head(analysis: &Analysis, device: &Device) -> Vec<Tile> {
     let cell = analysis.table.of_class(device.device, Class::All);
     let (q2c, d2c) = (cell.stage(Stage::Q2C), cell.stage(Stage::D2C));
     let median = |d: &Distribution| format!("median {}, longest {}", quantile(d, 0.5), Nanos(d.max_ns()));
-    let seconds = device.span_ns().max(1) as f64 / 1e9;
+    let seconds = device.recorded_ns().max(1) as f64 / 1e9;
     let (what, n) = match device.traffic.iter().map(|t| t.requests).sum() {
         0 => ("I/Os a second", device.pieces),
         requests => ("requests a second", requests),

@@ -30,11 +30,12 @@ impl Column<'_> {
 
 fn columns<'a>(analysis: &Analysis, device: &'a Device) -> Vec<Column<'a>> {
     let grid = &device.timeline;
-    let since_start = |ns: u64| ns.saturating_sub(analysis.start_ns) as f64 / 1e9;
+    let since_start = |ns: u64| ns.saturating_sub(analysis.recorded().0) as f64 / 1e9;
+    let (begun_ns, ended_ns) = device.recorded();
     let column = |(at, slice): (usize, &'a Slice)| {
         let start_ns = grid.start_ns + at as u64 * grid.width_ns;
-        let from = since_start(start_ns.max(device.start_ns));
-        let to = since_start(grid.end_ns(at).min(device.end_ns)).max(from);
+        let from = since_start(start_ns.max(begun_ns));
+        let to = since_start(grid.end_ns(at).min(ended_ns)).max(from);
         Column { from, to, width: grid.width_ns as f64 / 1e9, slice }
     };
     grid.slices.iter().enumerate().map(column).filter(|c| c.to > c.from).collect()
@@ -47,17 +48,20 @@ pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
         return Markup::default();
     }
     let cells = cells(&columns);
+    let x = time_axis(analysis);
     html! {
-        (figure(&over_time(id, &columns, device), &Table::default()))
-        @if !cells.is_empty() { (figure(&heat_map(id, cells), &Table::default())) }
+        (figure(&over_time(id, x.clone(), &columns, device), &Table::default()))
+        @if !cells.is_empty() { (figure(&heat_map(id, x, cells), &Table::default())) }
     }
 }
 
-fn time_axis() -> Axis {
-    Axis { include: vec![0.0], ..Axis::x("time", Unit::Seconds, Scale::Linear) }
+/// All of the time recorded, of which much may be without events.
+fn time_axis(analysis: &Analysis) -> Axis {
+    let all = analysis.recorded_ns() as f64 / 1e9;
+    Axis { include: vec![0.0, all], ..Axis::x("time", Unit::Seconds, Scale::Linear) }
 }
 
-fn over_time(id: &str, columns: &[Column<'_>], device: &Device) -> Figure {
+fn over_time(id: &str, x: Axis, columns: &[Column<'_>], device: &Device) -> Figure {
     let shown: Vec<Direction> = directions(device).collect();
     let each = |value: &dyn Fn(&Column<'_>, usize) -> f64| -> Vec<Series> {
         let moved = shown.iter().filter(|d| **d != Direction::Other);
@@ -84,7 +88,7 @@ fn over_time(id: &str, columns: &[Column<'_>], device: &Device) -> Figure {
         id: format!("{id}-time"),
         title: "Over time".to_string(),
         finding: finding(columns, device),
-        x: time_axis(),
+        x,
         panels,
         regions: Vec::new(),
     }
@@ -154,13 +158,13 @@ fn median_and_p99(direction: Direction, columns: &[Column<'_>]) -> Series {
     Series { band, ..Series::line(name_of(direction), at, points) }
 }
 
-fn heat_map(id: &str, cells: Vec<HeatCell>) -> Figure {
+fn heat_map(id: &str, x: Axis, cells: Vec<HeatCell>) -> Figure {
     let axis = Axis::y("queue to completion", Unit::Latency, Scale::Log);
     Figure {
         id: format!("{id}-heat"),
         title: "Every I/O".to_string(),
         finding: "The darker a cell, the more I/Os that ended in that time took that long.".to_string(),
-        x: time_axis(),
+        x,
         panels: vec![Panel { heat: cells, ..Panel::of(axis, Vec::new(), 1.0) }],
         regions: Vec::new(),
     }
