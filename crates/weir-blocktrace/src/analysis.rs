@@ -34,6 +34,8 @@ pub struct Analysis {
     pub events: u64,
     /// Events that the recorder says it lost, of whatever device; see [`Analysis::events_dropped`].
     pub dropped: u64,
+    /// Whether the recorder counts what it loses, so that 0 means none.
+    pub counts_losses: bool,
     /// Events of devices past the number that is kept apart; they are in no other figure.
     pub events_of_further_devices: u64,
     /// A moment on both clocks, where the recording has one.

@@ -186,9 +186,9 @@ pub enum Item {
         /// Recording's clock, ns.
         time_ns: u64,
     },
-    /// The recorder says that it lost events.
+    /// The recorder says that it lost events, or none.
     Dropped {
-        /// How many.
+        /// How many; 0 where it counts them and lost none.
         events: u64,
     },
 }

@@ -99,6 +99,7 @@ impl Collector {
         let mut other = other;
         self.totals.events_of_further_devices += other.totals.events_of_further_devices;
         self.totals.wall_clock = self.totals.wall_clock.or(other.totals.wall_clock);
+        self.totals.counts_losses |= other.totals.counts_losses;
         other.begun_ns.iter().for_each(|(device, time_ns)| self.began(Some(*device), *time_ns));
         other.totals.extent.begun_ns.iter().for_each(|time_ns| self.began(None, *time_ns));
         self.totals.extent.ended_ns = self.totals.extent.ended_ns.max(other.totals.extent.ended_ns);
@@ -275,7 +276,8 @@ impl Sink for Collector {
             Item::Ended { time_ns } => {
                 self.totals.extent.ended_ns = self.totals.extent.ended_ns.max(Some(*time_ns));
             }
-            Item::Event(_) | Item::Message { .. } | Item::Dropped { .. } => {}
+            Item::Dropped { .. } => self.totals.counts_losses = true,
+            Item::Event(_) | Item::Message { .. } => {}
         }
     }
 }

@@ -348,9 +348,8 @@ impl Reader {
         for (cpu, &dropped) in end.dropped_by_cpu.iter().enumerate().take(CPUS_MAX) {
             self.count_drops(cpu as u16, dropped, out)?;
         }
-        if end.missed > 0 {
-            out.item(Item::Dropped { events: end.missed });
-        }
+        // Of none, too: then it lost none.
+        out.item(Item::Dropped { events: end.missed });
         if let Some(ended_ns) = end.ended_ns {
             out.item(Item::Ended { time_ns: self.header.base_ns.saturating_add(ended_ns) });
         }

@@ -50,6 +50,7 @@ fn append_recording(out: &mut String, analysis: &Analysis) {
         [Reason::NoQ, Reason::NoD, Reason::NoC].iter().filter_map(|reason| unmatched.get(reason)).sum();
     let dropped = match (analysis.events_dropped(), lone) {
         (0, 0) => "no loss known".to_string(),
+        (0, _) if analysis.counts_losses => "none lost by the recorder".to_string(),
         (0, _) => "some seem lost".to_string(),
         (n, _) => format!("{} lost by the recorder", grouped(n)),
     };
@@ -57,8 +58,14 @@ fn append_recording(out: &mut String, analysis: &Analysis) {
     let recorded = recorded(analysis.extent, analysis.recorded_ns());
     let text = format!("{recorded}, {events} events of {devices}; {dropped}");
     labelled(out, "trace", &text);
-    if analysis.events_dropped() == 0 && lone > 0 {
-        let n = grouped(lone);
+    let n = grouped(lone);
+    if analysis.events_dropped() == 0 && lone > 0 && analysis.counts_losses {
+        let text = format!(
+            "{n} events lack the other end of their I/O, and the recorder lost none: devices held I/Os for long, or the \
+             kernel ran no program of the recorder where they ended"
+        );
+        labelled(out, "note", &text);
+    } else if analysis.events_dropped() == 0 && lone > 0 {
         let text = format!(
             "{n} events lack the other end of their I/O: the recorder lost events, or devices held I/Os for long. How many \
              were lost the recording does not say (up to Linux 6.1 it leaves no gap in its numbers, and blktrace alone \
@@ -304,6 +311,23 @@ mod tests {
     use crate::trace::html::tests::analysis;
     use crate::trace::json;
     use weir_blocktrace::Extent;
+
+    #[test]
+    fn a_recorder_that_counts_no_loss_is_believed() {
+        let mut analysis = analysis(30, 1);
+        analysis.devices[0].account.unmatched = [(Reason::NoC, 7)].into();
+        for (counts_losses, dropped, expected, not) in [
+            (false, 0, "some seem lost", "lost none"),
+            (true, 0, "the recorder lost none", "warning"),
+            (true, 4, "4 lost by the recorder", "lost none"),
+        ] {
+            (analysis.counts_losses, analysis.dropped) = (counts_losses, dropped);
+            let text = report(&analysis).replace("\n         ", " ");
+            assert!(text.contains(expected) && !text.contains(not), "{text}");
+            let html = crate::html::trace(&analysis, "a", &[]);
+            assert_eq!(html.contains("often do not say so"), !counts_losses, "{expected}");
+        }
+    }
 
     /// 3,000 I/Os in the midst of a recording of a minute.
     #[test]

@@ -168,8 +168,13 @@ fn missing(analysis: &Analysis) -> Markup {
         return Markup::default();
     }
     let share = percent(unmatched as f64 / analysis.events.max(1) as f64);
+    let lost = if analysis.counts_losses {
+        "The recorder lost none."
+    } else {
+        "Recorders that lose events often do not say so."
+    };
     let text = format!(
-        "{} of {} events ({share}) belong to no I/O that is complete. Recorders that lose events often do not say so.",
+        "{} of {} events ({share}) belong to no I/O that is complete. {lost}",
         grouped(unmatched),
         grouped(analysis.events)
     );
