@@ -1,5 +1,6 @@
 """The bulk writer of the gauntlet: one program again and again until it is stopped."""
 import contextlib
+import errno
 import io
 import os
 import shutil
@@ -38,9 +39,25 @@ def own_group(how, weir, device, limits=None):
                 devices.write(os.path.join(group, "io.max"), f"{number} wbps={pace or 'max'}")
             yield ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group]
         finally:
-            os.rmdir(group)
+            remove_group(group)
     else:
         yield []
+
+
+def remove_group(group):
+    """Ends who is left in a cgroup, such as rsync's other processes, and removes it."""
+    kill = os.path.join(group, "cgroup.kill")
+    if os.path.exists(kill):
+        devices.write(kill, 1)
+    for _ in range(600):
+        try:
+            return os.rmdir(group)
+        except OSError as error:
+            # Who waits for the disk ends when that has answered.
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(0.1)
+    return os.rmdir(group)
 
 
 class Bulk:
