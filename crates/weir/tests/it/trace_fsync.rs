@@ -159,7 +159,9 @@ fn root_alone_an_idle_device_s_syncs_wait_for_itself() {
     for (fs, size) in [("ext4", "64M"), ("xfs", "320M"), ("btrfs", "256M")] {
         // In memory: what else uses the disk of its file would be named, and rightly.
         let (fs_option, size) = (format!("fs={fs}"), format!("size={size}"));
-        let device = LoopDevice::create(&[&fs_option, &size, "write_iops=300", "dir=/dev/shm"]);
+        // Slow by bytes, too: a few large writes may pass 300 a second at once.
+        let slow = ["write_iops=300", "write_bps=20000000", "dir=/dev/shm"];
+        let device = LoopDevice::create(&[&[&*fs_option, &size], &slow[..]].concat());
         // conv=fsync: one fsync at the end; oflag=dsync: each write is durable when it returns. The throttle lets some pass
         // at once and then makes a few wait long: of so many, those that are seen late are not the rule.
         for (flags, call, n) in [
@@ -394,7 +396,8 @@ fn root_alone_direct_writes_of_another_s_pages_are_the_writer_s() {
     let report =
         report(&weir.run(&device.mount(), &["trace", "fsync", "--json", "--", "python3", "-Ic", program]));
     let processes = report["processes"].as_array().unwrap();
-    let database = processes.iter().find(|process| process["process"]["comm"] == "dbd").unwrap();
+    let database = processes.iter().find(|process| process["process"]["comm"] == "dbd");
+    let database = database.unwrap_or_else(|| panic!("{report}"));
     let culprits = database["culprits"].as_array().unwrap();
     let of = |name: &str| culprits.iter().find(|culprit| culprit["process"]["comm"] == name);
     assert!(of("victimd").is_none() && of("evild").is_some(), "{culprits:?}");
@@ -425,7 +428,8 @@ fn root_alone_writes_by_kernel_threads_are_no_direct_writer_s() {
     let report =
         report(&weir.run(&device.mount(), &["trace", "fsync", "--json", "--", "python3", "-Ic", program]));
     let processes = report["processes"].as_array().unwrap();
-    let database = processes.iter().find(|process| process["process"]["comm"] == "dbd").unwrap();
+    let database = processes.iter().find(|process| process["process"]["comm"] == "dbd");
+    let database = database.unwrap_or_else(|| panic!("{report}"));
     let culprits = database["culprits"].as_array().unwrap();
     let in_way = |way: &str| culprits.iter().find(|culprit| culprit["way"] == way);
     assert!(in_way("direct_writes").is_none(), "{culprits:?}");
