@@ -173,14 +173,11 @@ fn answer_slow(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said> {
     let subjects = asker.rows::<Subject>(Question::Peers, with)?;
     let rows = verdict::slow(&figures);
     let not_judged = verdict::not_compared(&subjects, &figures, with.peers);
-    let count = |subjects: &[Subject]| {
-        let devices = subjects.iter().filter(|one| !one.device.is_empty()).count();
-        [devices, subjects.len() - devices]
-    };
-    let [all, not] = [count(&subjects), remarks::count(&not_judged)];
+    let all = remarks::count(subjects.iter().map(|one| one.device.as_str()));
+    let not = remarks::count(not_judged.iter().map(|one| one.device.as_str()));
     let judged = [all[0] - not[0], all[1] - not[1]];
-    let hosts = rows.iter().filter(|row| row.device.is_empty()).count();
-    let sentence = slow_sentence(rows.len() - hosts, hosts, judged);
+    let [devices, hosts] = remarks::count(rows.iter().map(|row| row.device.as_str()));
+    let sentence = slow_sentence(devices, hosts, judged);
     let answer = said(sentence, slow(&rows), &rows, !rows.is_empty())?;
     Ok(Said {
         slow: rows,
@@ -195,13 +192,8 @@ fn answer_slow(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said> {
 
 /// Devices of which no facts say what they are.
 fn not_known(subjects: &[Subject]) -> Vec<NotCompared> {
-    let devices = subjects.iter().filter(|one| !one.device.is_empty() && one.is_known == 0);
-    let of = |one: &Subject| NotCompared {
-        host: one.host.clone(),
-        device: one.device.clone(),
-        why: Why::ModelNotKnown,
-    };
-    devices.map(of).collect()
+    let devices = subjects.iter().filter(|one| one.is_device() && one.is_known == 0);
+    devices.map(|one| NotCompared::of(one, Why::ModelNotKnown)).collect()
 }
 
 fn answer_drift(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said> {
@@ -244,15 +236,10 @@ fn answer_capacity(asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said>
     let with_knee = devices(&|row| row.knee.is_some());
     let mut not_judged = not_known(&subjects);
     let few = |one: &&Subject| {
-        !one.device.is_empty()
-            && one.is_known == 1
-            && !judged.contains(&(one.host.as_str(), one.device.as_str()))
+        let is_judged = judged.contains(&(one.host.as_str(), one.device.as_str()));
+        one.is_device() && one.is_known == 1 && !is_judged
     };
-    not_judged.extend(subjects.iter().filter(few).map(|one| NotCompared {
-        host: one.host.clone(),
-        device: one.device.clone(),
-        why: Why::FewRequests,
-    }));
+    not_judged.extend(subjects.iter().filter(few).map(|one| NotCompared::of(one, Why::FewRequests)));
     let alone: Vec<(&str, &str)> = devices(&|row| row.model.is_empty()).into_iter().collect();
     let steady: Vec<(&str, &str)> = judged.difference(&with_knee).copied().collect();
     let sentence = capacity_sentence(judged.len(), near.len(), beyond.len());

@@ -21,7 +21,7 @@ pub struct Remark {
 impl Remark {
     /// `label: 2 devices WHY: db1 sda, db1 sdb`; none of nobody. A host has an empty device.
     pub fn of(why: &str, label: &'static str, who: &[(&str, &str)]) -> Option<Remark> {
-        let devices = who.iter().filter(|(_, device)| !device.is_empty()).count();
+        let [devices, _] = count(who.iter().map(|(_, device)| *device));
         let name = |(host, device): &(&str, &str)| format!("{host} {device}").trim().to_string();
         let names: Vec<String> = who.iter().map(name).collect();
         (!names.is_empty()).then(|| Remark { label, why: why.to_string(), devices, names })
@@ -59,10 +59,10 @@ fn words(why: Why, with: &Parameters) -> String {
     }
 }
 
-/// How many of them are devices, and how many hosts.
-pub fn count(all: &[NotCompared]) -> [usize; 2] {
-    let devices = all.iter().filter(|one| !one.device.is_empty()).count();
-    [devices, all.len() - devices]
+/// How many of them are devices, and how many hosts, whose device is empty.
+pub fn count<'a>(devices: impl Iterator<Item = &'a str>) -> [usize; 2] {
+    let (hosts, devices): (Vec<&str>, Vec<&str>) = devices.partition(|device| device.is_empty());
+    [devices.len(), hosts.len()]
 }
 
 /// `2 devices and 1 host`; none of nobody.

@@ -161,11 +161,9 @@ fn those_that_could_not_be_compared_are_named_with_the_reason() {
     assert_eq!(said["not_judged"][1], json!({"host": "db07", "device": "sda", "why": "few-bins"}));
 }
 
-/// Devices without a model are not one model: each is held against its own requests.
-#[test]
-fn capacity_takes_no_devices_of_unknown_models_together() {
-    let fleet = Fleet::new();
-    let stage = |device: &str, load: i64, ms: i64| Stage {
+/// Writes of a device, each of so many milliseconds at a load.
+fn write_of_db1(device: &str, load: i64, ms: i64) -> Stage {
+    Stage {
         host: "db1".into(),
         ts: BEGIN_S,
         device: device.into(),
@@ -174,22 +172,26 @@ fn capacity_takes_no_devices_of_unknown_models_together() {
         load,
         bucket_low_ns: ms * 1_000_000,
         n: 5_000,
-    };
+    }
+}
+
+fn fact_of_db1(device: &str, name: &str, value: &str) -> Fact {
+    Fact { host: "db1".into(), ts: BEGIN_S, device: device.into(), name: name.into(), value: value.into() }
+}
+
+/// Devices without a model are not one model: each is held against its own requests.
+#[test]
+fn capacity_takes_no_devices_of_unknown_models_together() {
+    let fleet = Fleet::new();
     // A slow one that is as slow at every load, a fast one, and one with a knee of its own.
     let stages = [
-        stage("vda", 256, 90),
-        stage("vdb", 64, 1),
-        stage("vdb", 128, 1),
-        stage("vdc", 64, 1),
-        stage("vdc", 256, 9),
+        write_of_db1("vda", 256, 90),
+        write_of_db1("vdb", 64, 1),
+        write_of_db1("vdb", 128, 1),
+        write_of_db1("vdc", 64, 1),
+        write_of_db1("vdc", 256, 9),
     ];
-    let fact = |device: &str, name: &str| Fact {
-        host: "db1".into(),
-        ts: BEGIN_S,
-        device: device.into(),
-        name: name.into(),
-        value: "none".into(),
-    };
+    let fact = |device: &str, name: &str| fact_of_db1(device, name, "none");
     let facts =
         [fact("", "kernel"), fact("vda", "scheduler"), fact("vdb", "scheduler"), fact("vdc", "scheduler")];
     put(&fleet, &stages, |row| (row.host.clone(), row.ts));
@@ -211,24 +213,13 @@ fn capacity_takes_no_devices_of_unknown_models_together() {
 #[test]
 fn a_device_that_is_fast_at_its_load_has_capacity() {
     let fleet = Fleet::new();
-    let stage = |device: &str, load: i64, ms: i64| Stage {
-        host: "db1".into(),
-        ts: BEGIN_S,
-        device: device.into(),
-        class: "write".into(),
-        stage: "g2c".into(),
-        load,
-        bucket_low_ns: ms * 1_000_000,
-        n: 5_000,
-    };
-    let stages = [stage("sda", 64, 1), stage("sda", 128, 9), stage("sda", 256, 1), stage("sdb", 128, 9)];
-    let fact = |device: &str, name: &str| Fact {
-        host: "db1".into(),
-        ts: BEGIN_S,
-        device: device.into(),
-        name: name.into(),
-        value: "SAMSUNG".into(),
-    };
+    let stages = [
+        write_of_db1("sda", 64, 1),
+        write_of_db1("sda", 128, 9),
+        write_of_db1("sda", 256, 1),
+        write_of_db1("sdb", 128, 9),
+    ];
+    let fact = |device: &str, name: &str| fact_of_db1(device, name, "SAMSUNG");
     let facts = [fact("", "kernel"), fact("sda", "model"), fact("sdb", "model")];
     put(&fleet, &stages, |row| (row.host.clone(), row.ts));
     put(&fleet, &facts, |row| (row.host.clone(), row.ts));

@@ -48,6 +48,20 @@ pub struct NotCompared {
     pub why: Why,
 }
 
+impl Subject {
+    /// Whether it is a device, and not a host.
+    pub fn is_device(&self) -> bool {
+        !self.device.is_empty()
+    }
+}
+
+impl NotCompared {
+    /// It is not, for this reason.
+    pub fn of(subject: &Subject, why: Why) -> NotCompared {
+        NotCompared { host: subject.host.clone(), device: subject.device.clone(), why }
+    }
+}
+
 /// Those of which the figures of slow devices say nothing.
 pub fn not_compared(subjects: &[Subject], figures: &[Figure], peers: u32) -> Vec<NotCompared> {
     let mut bins: BTreeMap<(&str, &str), i64> = BTreeMap::new();
@@ -63,11 +77,7 @@ pub fn not_compared(subjects: &[Subject], figures: &[Figure], peers: u32) -> Vec
         Some(bins) if *bins < BINS_MIN => Some(Why::FewBins),
         Some(_) => None,
     };
-    let (host, device) = (|of: &Subject| of.host.clone(), |of: &Subject| of.device.clone());
-    let of = |subject: &Subject| {
-        why(subject).map(|why| NotCompared { host: host(subject), device: device(subject), why })
-    };
-    subjects.iter().filter_map(of).collect()
+    subjects.iter().filter_map(|subject| Some(NotCompared::of(subject, why(subject)?))).collect()
 }
 
 #[cfg(test)]

@@ -274,11 +274,6 @@ impl Groups {
         self.others.clear();
     }
 
-    /// Where a writer is, if that is this cgroup.
-    fn home(&self, writer: &Writer, group: &IoCgroup) -> Option<&Home> {
-        is_at(&self.homes, writer, group)
-    }
-
     /// Whether no other one is taken.
     fn is_full(&self) -> bool {
         self.held.len() + self.leaving.len() >= HELD_MOST || self.spared.len() >= SPARED_MOST
@@ -292,7 +287,8 @@ impl Groups {
         rules: &Rules<'_>,
         take: &mut TakePair,
     ) -> Result<(), String> {
-        let here = || writers.iter().filter_map(|writer| Some((self.home(writer, group)?, writer.bytes)));
+        let here =
+            || writers.iter().filter_map(|writer| Some((home_in(&self.homes, writer, group)?, writer.bytes)));
         let accounts = accounts_of(here().map(|(home, bytes)| (home.account, bytes)));
         let mut candidate = group.candidate(rules.host);
         candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
@@ -372,7 +368,7 @@ impl Groups {
             };
             group.high = held.limits.high;
             let homes = &self.homes;
-            let here = writers.iter().filter(|writer| is_at(homes, writer, &held.group).is_some());
+            let here = writers.iter().filter(|writer| home_in(homes, writer, &held.group).is_some());
             group.sent_bytes = here.map(|writer| writer.bytes).sum();
             held.proof.push(&group);
             held.yields.push(&group);
@@ -551,7 +547,12 @@ impl Groups {
     }
 }
 
-fn is_at<'a>(homes: &'a HashMap<Life, Option<Home>>, writer: &Writer, group: &IoCgroup) -> Option<&'a Home> {
+/// Where a writer is, if that is this cgroup.
+fn home_in<'a>(
+    homes: &'a HashMap<Life, Option<Home>>,
+    writer: &Writer,
+    group: &IoCgroup,
+) -> Option<&'a Home> {
     homes.get(&writer.life())?.as_ref().filter(|home| home.group == *group)
 }
 
